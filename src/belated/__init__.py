@@ -1,0 +1,53 @@
+"""Belated: decide now, learn when the feedback comes.
+
+>>> import belated
+>>> learner = belated.FTRL(n_arms=3, seed=7)
+>>> decision = learner.ask()
+>>> learner.tell(decision.round, loss=0.2)  # whenever it comes, in any order, once
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from belated import bounds
+    from belated.errors import BelatedError, DuplicateReport, ImproperRule, InvalidInput, SnapshotError, UnknownRound
+    from belated.learners import FTRL, Decision, Learner
+    from belated.tunings import AdaptiveExp3, Advanced, Exp3, Simple, Tsallis, Tuning
+
+__version__ = "0.1.0"
+__all__ = [
+    "FTRL",
+    "AdaptiveExp3",
+    "Advanced",
+    "BelatedError",
+    "Decision",
+    "DuplicateReport",
+    "Exp3",
+    "ImproperRule",
+    "InvalidInput",
+    "Learner",
+    "Simple",
+    "SnapshotError",
+    "Tsallis",
+    "Tuning",
+    "UnknownRound",
+    "bounds",
+]
+_HOMES = ("belated.errors", "belated.tunings", "belated.learners")
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name on first use: `import belated` itself stays as light as a file."""
+    if name == "bounds":
+        return import_module("belated.bounds")
+    if name in __all__:
+        for home in map(import_module, _HOMES):
+            if hasattr(home, name):
+                globals()[name] = getattr(home, name)
+                return globals()[name]
+    raise AttributeError(f"module 'belated' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,33 @@
+"""What can go wrong. A call that raises one of these has changed nothing.
+
+BelatedError
+├── InvalidInput      a value outside what is allowed (also a ValueError)
+├── UnknownRound      feedback for a round that was never asked (also a LookupError)
+├── DuplicateReport   a second report of one round
+├── ImproperRule      a tuning whose rates decrease, are negative or not finite (also a ValueError)
+└── SnapshotError     a snapshot of the wrong kind, version or shape (also a ValueError)
+"""
+
+
+class BelatedError(Exception):
+    """The root of every error that Belated raises on purpose."""
+
+
+class InvalidInput(BelatedError, ValueError):
+    """A value outside what is allowed."""
+
+
+class UnknownRound(BelatedError, LookupError):
+    """Feedback for a round that was never asked."""
+
+
+class DuplicateReport(BelatedError):
+    """A second report of one round."""
+
+
+class ImproperRule(BelatedError, ValueError):
+    """A tuning whose rates decrease, are negative or are not finite (ZS20 calls the others proper)."""
+
+
+class SnapshotError(BelatedError, ValueError):
+    """A snapshot of the wrong kind, version or shape."""

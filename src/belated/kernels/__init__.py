@@ -1,0 +1,38 @@
+"""All compiled code: plain functions on arrays, compiled by Numba on first use and cached on disk.
+
+No fast-math: only IEEE operations in a fixed order (sums run in fixed lanes, `exp` is our own), so a result does not
+depend on the vector width of the machine or on its C library.
+"""
+
+from belated.kernels.argmin import LOSSES, ROWS, V_MAX, V, X, argmin
+from belated.kernels.arithmetic import exp
+from belated.kernels.clock import CLOCK, LEDGER, backlogs, compact, report
+from belated.kernels.compiling import Floats, Records, compiled, entry_point
+from belated.kernels.draw import BLOCK, accumulate, draw
+from belated.kernels.rounds import decide, decide_batch, solve_and_decide, solve_once
+
+__all__ = [
+    "BLOCK",
+    "CLOCK",
+    "LEDGER",
+    "LOSSES",
+    "ROWS",
+    "V_MAX",
+    "Floats",
+    "Records",
+    "V",
+    "X",
+    "accumulate",
+    "argmin",
+    "backlogs",
+    "compact",
+    "compiled",
+    "decide",
+    "decide_batch",
+    "draw",
+    "entry_point",
+    "exp",
+    "report",
+    "solve_and_decide",
+    "solve_once",
+]

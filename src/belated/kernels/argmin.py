@@ -1,0 +1,212 @@
+"""The argmin over the simplex, from the last solution.
+
+    x = argmin of  <x, L> - 2 alpha sum_i sqrt(x_i) + beta sum_i x_i ln x_i            (ZS20, Algorithm 1)
+
+With y_i = x_i^(-1/2) and v_i = ln y_i, the optimality conditions say that one number mu, the multiplier, satisfies
+
+    alpha y_i + 2 beta v_i - (L_i - min L) = mu  for every arm,      sum_i x_i = 1,
+    alpha <= mu <= alpha sqrt(k) + beta ln k.
+
+The left side is an arm's `level`; its slope in v_i is alpha y_i + 2 beta, of which `gain` is the inverse.
+"""
+
+import math
+
+import numpy as np
+
+from belated.kernels.arithmetic import TAYLOR, bits_of, exp, float_of, lowest, total
+from belated.kernels.compiling import Floats, compiled
+
+V_MAX = 300.0  # x = e^-600: nothing smaller is ever drawn, and products of y stay finite
+FAR = 1 / 32  # a longer Newton step is replaced by solving for the arm on its own
+CLOSE = 3e-8  # Newton squares the error: after a step this short only rounding is left
+SMALL_BETA = 1e-16  # relative to alpha; less entropy than this cannot be told from none
+MAX_NEWTON = 8  # two or three do; a start so bad that it needs more is solved from nothing
+
+LANES = 32  # sums run in so many lanes side by side
+
+# the rows of `policy`: the estimates and the solution, then workspace
+LOSSES, X, V, Y, GAIN, LEVEL, MOVE = range(7)
+ROWS = 7
+
+
+@compiled
+def _terms(v: float, y: float, relative_loss: float, alpha: float, beta: float) -> tuple[float, float, float]:
+    """Probability, gain and level of an arm, with one division for both inverses."""
+    slope = alpha * y + 2 * beta
+    inverse = 1 / (y * slope)
+    root = inverse * slope
+    return root * root, inverse * y, alpha * y + 2 * beta * v - relative_loss
+
+
+@compiled
+def _evaluate(low: float, alpha: float, beta: float, policy: Floats) -> None:
+    """y, probability, gain and level of every arm at its v."""
+    losses, x, v, y, gain, level = policy[LOSSES], policy[X], policy[V], policy[Y], policy[GAIN], policy[LEVEL]
+    for i in range(x.shape[0]):
+        y[i] = exp(v[i])
+        x[i], gain[i], level[i] = _terms(v[i], y[i], losses[i] - low, alpha, beta)
+
+
+@compiled
+def _advance(low: float, alpha: float, beta: float, policy: Floats) -> None:
+    """Take the planned moves, none longer than FAR, and evaluate: y e^move by its series, right to 1e-14."""
+    losses, x, v, y, gain, level = policy[LOSSES], policy[X], policy[V], policy[Y], policy[GAIN], policy[LEVEL]
+    move = policy[MOVE]
+    for i in range(x.shape[0]):
+        d = move[i]
+        v[i] += d
+        y[i] *= 1 + d * (1 + d * (TAYLOR[2] + d * (TAYLOR[3] + d * (TAYLOR[4] + d * (TAYLOR[5] + d * TAYLOR[6])))))
+        x[i], gain[i], level[i] = _terms(v[i], y[i], losses[i] - low, alpha, beta)
+
+
+@compiled
+def _lane_sums(policy: Floats, lanes: Floats) -> None:
+    """Add x, x gain and x gain level of every arm to the lanes, arm i to lane i mod LANES."""
+    x, gain, level = policy[X], policy[GAIN], policy[LEVEL]
+    masses, weights, moments = lanes[0], lanes[1], lanes[2]
+    whole = x.shape[0] - x.shape[0] % LANES
+    for i in range(0, whole, LANES):
+        for j in range(LANES):
+            w = x[i + j] * gain[i + j]
+            masses[j] += x[i + j]
+            weights[j] += w
+            moments[j] += w * level[i + j]
+    for j in range(x.shape[0] - whole):
+        w = x[whole + j] * gain[whole + j]
+        masses[j] += x[whole + j]
+        weights[j] += w
+        moments[j] += w * level[whole + j]
+
+
+@compiled
+def _multiplier(policy: Floats) -> float:
+    """The mu of Newton's joint step: linearise all levels and sum_i x_i = 1 at once, and eliminate the v_i.
+
+    mu = (sum_i x_i gain_i level_i + (sum_i x_i - 1) / 2) / sum_i x_i gain_i
+    """
+    lanes = np.zeros((3, min(policy.shape[1], LANES)))
+    _lane_sums(policy, lanes)
+    mass = weight = moment = 0.0
+    for j in range(lanes.shape[1]):
+        mass += lanes[0, j]
+        weight += lanes[1, j]
+        moment += lanes[2, j]
+    return (moment + 0.5 * (mass - 1.0)) / weight
+
+
+@compiled
+def _plan(mu: float, policy: Floats) -> float:
+    """Newton's step for every v_i towards the multiplier; returns the longest."""
+    v, gain, level, move = policy[V], policy[GAIN], policy[LEVEL], policy[MOVE]
+    longest: int = bits_of(0.0)
+    for i in range(v.shape[0]):
+        move[i] = min(max(v[i] + (mu - level[i]) * gain[i], 0.0), V_MAX) - v[i]
+        longest = max(longest, bits_of(abs(move[i])))
+    length: float = float_of(longest)
+    return length
+
+
+@compiled
+def _root(alpha: float, beta: float, height: float) -> float:
+    """The v >= 0 with alpha e^v + 2 beta v = height >= alpha > 0.
+
+    The left side is convex and increasing: Newton from above falls to the root and cannot overshoot.
+    """
+    if beta == 0:
+        return min(math.log(height / alpha), V_MAX)
+    v = min(math.log(height / alpha), (height - alpha) / (2 * beta), V_MAX)
+    while True:
+        y = exp(v)
+        step = (alpha * y + 2 * beta * v - height) / (alpha * y + 2 * beta)
+        if not step > 1e-9:  # the next one would be below 1e-17
+            return v - step if step > 0 else v
+        v -= step
+
+
+@compiled
+def _place(i: int, low: float, mu: float, alpha: float, beta: float, policy: Floats) -> None:
+    """Move one arm to its exact place for the multiplier mu."""
+    relative_loss = policy[LOSSES, i] - low
+    v = _root(alpha, beta, max(alpha, relative_loss + mu))
+    y = exp(v)
+    policy[V, i], policy[Y, i] = v, y
+    policy[X, i], policy[GAIN, i], policy[LEVEL, i] = _terms(v, y, relative_loss, alpha, beta)
+
+
+@compiled
+def _newton(low: float, alpha: float, beta: float, policy: Floats) -> bool:
+    """Joint Newton iteration on all v_i and mu from the v_i of the last solution; says whether it arrived."""
+    v, x, move = policy[V], policy[X], policy[MOVE]
+    _evaluate(low, alpha, beta, policy)
+    for _ in range(MAX_NEWTON):
+        mu = _multiplier(policy)
+        longest = _plan(mu, policy)
+        if longest > FAR:  # feedback has just moved some arms: place them first, then step with all
+            for i in range(v.shape[0]):
+                if abs(move[i]) > FAR:
+                    _place(i, low, mu, alpha, beta, policy)
+            longest = _plan(_multiplier(policy), policy)
+        if not longest <= FAR:
+            return False
+        if longest <= CLOSE:
+            for i in range(v.shape[0]):
+                v[i] += move[i]
+                x[i] *= 1 - 2 * move[i] * (1 - move[i])  # e^(-2 move)
+            return True
+        _advance(low, alpha, beta, policy)
+    return False
+
+
+@compiled
+def _from_nothing(low: float, alpha: float, beta: float, policy: Floats) -> None:
+    """Newton on G(mu) = alpha (1 - S^(-1/2)) + beta ln S, S = sum_i x_i(mu), with exact x_i(mu).
+
+    G decreases and is convex, and G(alpha) >= 0: from there the iteration climbs to the root and cannot overshoot.
+    """
+    x, gain = policy[X], policy[GAIN]
+    top = alpha * math.sqrt(x.shape[0]) + beta * math.log(x.shape[0])
+    mu = alpha
+    while True:
+        slope = 0.0
+        for i in range(x.shape[0]):
+            _place(i, low, mu, alpha, beta, policy)
+            slope += 2 * x[i] * gain[i]
+        mass = total(x)
+        value = alpha * (1 - 1 / math.sqrt(mass)) + beta * math.log(mass)
+        climb = min(mu + value / (slope * (0.5 * alpha / (mass * math.sqrt(mass)) + beta / mass)), top)
+        if not climb - mu > 1e-6 * mu:
+            return
+        mu = climb
+
+
+@compiled
+def _softmax(low: float, beta: float, policy: Floats) -> None:
+    """alpha = 0: x_i proportional to e^(-L_i / beta)."""
+    losses, x, v = policy[LOSSES], policy[X], policy[V]
+    for i in range(x.shape[0]):
+        v[i] = min((losses[i] - low) / (2 * beta), V_MAX)
+        x[i] = exp(-2 * v[i])
+
+
+@compiled
+def argmin(policy: Floats, alpha: float, beta: float) -> bool:
+    """Write x = argmin <x, L> - 2 alpha sum sqrt(x) + beta sum x ln x into policy[X], normalised (ZS20, Algorithm 1).
+
+    Starts from the v of policy[V], any values in [0, V_MAX]; needs alpha + beta > 0 and losses >= 0. Says whether it
+    has converged: tests have not found a case in which it does not.
+    """
+    x = policy[X]
+    low = lowest(policy[LOSSES])
+    if beta <= SMALL_BETA * alpha:
+        beta = 0.0
+    converged = True
+    if alpha == 0:
+        _softmax(low, beta, policy)
+    elif not _newton(low, alpha, beta, policy):
+        _from_nothing(low, alpha, beta, policy)
+        converged = _newton(low, alpha, beta, policy)
+    scale = 1 / total(x)
+    for i in range(x.shape[0]):
+        x[i] *= scale
+    return converged

@@ -1,0 +1,87 @@
+"""Numbers: exp, minima and sums that vectorise and give the same bits on every machine."""
+
+import math
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from belated.kernels.compiling import Floats, compiled
+
+
+def _bitcast(source: Any, target: Any, llvm: Any) -> Any:
+    """An intrinsic that reads the bits of one type as another."""
+
+    def reinterpret(_context: Any, _value: Any) -> Any:
+        return target(source), lambda _c, builder, _s, arguments: builder.bitcast(arguments[0], llvm)
+
+    return intrinsic(reinterpret)
+
+
+float_of = _bitcast(types.int64, types.float64, ir.DoubleType())
+bits_of = _bitcast(types.float64, types.int64, ir.IntType(64))
+
+ROUNDER = 1.5 * 2.0**52  # adding it leaves the nearest integer in the lowest bits
+LN2_HIGH = float.fromhex("0x1.62e42fee00000p-1")
+LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
+INVERSE_LN2 = 1 / math.log(2)
+TAYLOR = tuple(1 / math.factorial(power) for power in range(14))
+
+
+@compiled
+def exp(value: float) -> float:
+    """e^value for |value| < 700, as exact as the C library's, in a form that vectorises (theirs does not)."""
+    shifted = value * INVERSE_LN2 + ROUNDER
+    power = shifted - ROUNDER
+    rest = (value - power * LN2_HIGH) - power * LN2_LOW  # |rest| <= ln(2)/2
+    series = TAYLOR[13]
+    series = series * rest + TAYLOR[12]
+    series = series * rest + TAYLOR[11]
+    series = series * rest + TAYLOR[10]
+    series = series * rest + TAYLOR[9]
+    series = series * rest + TAYLOR[8]
+    series = series * rest + TAYLOR[7]
+    series = series * rest + TAYLOR[6]
+    series = series * rest + TAYLOR[5]
+    series = series * rest + TAYLOR[4]
+    series = series * rest + TAYLOR[3]
+    series = series * rest + TAYLOR[2]
+    series = series * rest + 1.0
+    series = series * rest + 1.0
+    power_of_two: float = float_of((bits_of(shifted) << 52) + bits_of(1.0))
+    return series * power_of_two
+
+
+@compiled
+def lowest(values: Floats) -> float:
+    """The minimum of non-negative values: their bits are ordered like themselves, and integers vectorise."""
+    least: int = bits_of(values[0])
+    for i in range(values.shape[0]):
+        least = min(least, bits_of(values[i]))
+    minimum: float = float_of(least)
+    return minimum
+
+
+@compiled
+def lane_total(values: Floats, start: int, stop: int) -> float:
+    """The sum of values[start:stop] in four lanes."""
+    whole = stop - (stop - start) % 4
+    s0 = s1 = s2 = s3 = 0.0
+    for i in range(start, whole, 4):
+        s0 += values[i]
+        s1 += values[i + 1]
+        s2 += values[i + 2]
+        s3 += values[i + 3]
+    for i in range(whole, stop):
+        s0 += values[i]
+    return (s0 + s1) + (s2 + s3)
+
+
+@compiled
+def total(values: Floats) -> float:
+    """The sum in four lanes, a thousand values at a time: fast, exact also for a million, the same on every machine."""
+    result = 0.0
+    for start in range(0, values.shape[0], 1024):
+        result += lane_total(values, start, min(start + 1024, values.shape[0]))
+    return result

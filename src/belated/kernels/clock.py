@@ -1,0 +1,219 @@
+"""The clock of a game: what is outstanding, what the tuning counts, what the certificate charges.
+
+One row of the `ledger` for every decision that waits for its feedback, oldest first. Both things that happen to a
+waiting decision happen to the oldest first: the tuning stops counting it (ZS20, Algorithm 2), and its charge in the
+certificate reaches 1. So each needs only a frontier in the ledger, and every round costs O(1) amortised.
+
+Feedback takes effect at the next solve. A row told since the last solve is `late`: it still counts, as the
+distribution in force does not know it. The solve then takes all late rows out at once.
+
+The charge of round s while it waits (docs/certificate.md):
+
+    min{ 1, k / (alpha_s sqrt(k) + 2 beta_s) + sum_{t > s} 1 / (beta_t + alpha_t / 2) }  =  min{ 1, drift - base_s }
+"""
+
+import math
+
+import numpy as np
+
+from belated.kernels.argmin import LOSSES
+from belated.kernels.compiling import Floats, Integers, Record, Records, compiled
+
+CLOCK = np.dtype(
+    [
+        ("round", np.int64),  # t: decisions made
+        ("solves", np.int64),  # distributions computed
+        ("outstanding", np.int64),  # decisions without feedback
+        ("counted", np.int64),  # o_t: open rounds the tuning still waits for, late ones included
+        ("backlog", np.int64),  # D_t: sum of the counts so far
+        ("skipped", np.int64),  # the newest round the tuning has stopped waiting for
+        ("alpha", np.float64),  # the rates of the last solve
+        ("beta", np.float64),
+        ("drift", np.float64),  # sum_t 1 / (beta_t + alpha_t / 2)
+        ("charge", np.float64),  # what closed and capped rounds have cost
+        ("charged", np.int64),  # open rounds whose charge still grows
+        ("base", np.float64),  # the sum of their bases
+        ("capped", np.int64),  # the newest round whose charge has reached 1
+        ("late_counted", np.int64),  # the late rounds' share of counted, charged and base
+        ("late_charged", np.int64),
+        ("late_base", np.float64),
+        ("rows", np.int64),  # rows of the ledger in use
+        ("next_skip", np.int64),  # the first row that may still be counted
+        ("next_cap", np.int64),  # the first row whose charge may still grow
+    ]
+)
+LEDGER = np.dtype(
+    [
+        ("round", np.int64),
+        ("arm", np.int64),
+        ("probability", np.float64),  # > 0: waits; -j: told when j distributions had been computed; 0: discarded
+        ("base", np.float64),  # drift at its round minus its own stability term
+    ]
+)
+
+
+@compiled
+def _is_open(row: Record, clock: Record) -> bool:
+    return bool(row.probability > 0 or (row.probability < 0 and row.probability == -clock.solves))
+
+
+@compiled
+def _is_late(row: Record) -> bool:
+    return bool(row.probability < 0)
+
+
+@compiled
+def settle(clock: Record) -> None:
+    """Before a solve: the late rounds leave the counts, and their charges become final."""
+    clock.counted -= clock.late_counted
+    clock.charged -= clock.late_charged
+    clock.charge += clock.late_charged * clock.drift - clock.late_base
+    clock.base -= clock.late_base
+    if clock.charged == 0:
+        clock.base = 0.0  # not the rounding errors of a long history
+    clock.late_counted = 0
+    clock.late_charged = 0
+    clock.late_base = 0.0
+
+
+@compiled
+def count(clock: Record, ledger: Records, patience: float) -> None:
+    """Begin a round (ZS20, Algorithm 2).
+
+    D_t = D_{t-1} + o_t; stop counting the oldest open round s from the next round on if t - s > patience sqrt(D_t).
+    """
+    clock.round += 1
+    clock.backlog += clock.counted
+    if clock.counted == 0 or patience == np.inf:
+        return
+    while not _is_open(ledger[clock.next_skip], clock):
+        clock.next_skip += 1
+    oldest = ledger[clock.next_skip]
+    if clock.round - oldest.round > patience * math.sqrt(clock.backlog):
+        clock.skipped = oldest.round
+        clock.counted -= 1
+        clock.late_counted -= _is_late(oldest)
+        clock.next_skip += 1
+
+
+@compiled
+def enter(clock: Record, ledger: Records, n_arms: int, arm: int, probability: float) -> None:
+    """Write the decision of the present round into the ledger and charge the round to the certificate."""
+    clock.drift += 1 / (clock.beta + clock.alpha / 2)
+    row = ledger[clock.rows]
+    row.round = clock.round
+    row.arm = arm
+    row.probability = probability
+    row.base = clock.drift - n_arms / (clock.alpha * math.sqrt(n_arms) + 2 * clock.beta)
+    clock.rows += 1
+    clock.outstanding += 1
+    clock.counted += 1
+    clock.charged += 1
+    clock.base += row.base
+    while clock.charged > 0:
+        oldest = ledger[clock.next_cap]
+        if _is_open(oldest, clock):
+            if clock.drift - oldest.base < 1:
+                break
+            clock.capped = oldest.round
+            clock.charge += 1
+            clock.charged -= 1
+            clock.base -= oldest.base
+            if _is_late(oldest):
+                clock.late_charged -= 1
+                clock.late_base -= oldest.base
+        clock.next_cap += 1
+
+
+@compiled
+def _find(ledger: Records, rows: int, round: int) -> int:
+    """The row of a round, or -1."""
+    low, high = 0, rows
+    while low < high:
+        middle = (low + high) // 2
+        if ledger[middle].round < round:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < rows and ledger[low].round == round else -1
+
+
+@compiled
+def report(clocks: Records, ledger: Records, policy: Floats, discard: bool, round: int, loss: float) -> bool:
+    """Take the feedback of a round: add loss / probability AT ACTION TIME to its arm's estimate.
+
+    False, and nothing is changed, if the round does not wait for feedback.
+    """
+    clock = clocks[0]
+    found = _find(ledger, clock.rows, round)
+    if found < 0 or not ledger[found].probability > 0:
+        return False
+    row = ledger[found]
+    clock.outstanding -= 1
+    if discard and round <= clock.skipped:
+        row.probability = 0.0
+        if round > clock.capped:  # a round whose loss is never used costs 1
+            clock.charge += 1
+            clock.charged -= 1
+            clock.base -= row.base
+        return True
+    policy[LOSSES, row.arm] += loss / row.probability
+    row.probability = -float(clock.solves)
+    if round > clock.skipped:
+        clock.late_counted += 1
+    if round > clock.capped:
+        clock.late_charged += 1
+        clock.late_base += row.base
+    return True
+
+
+@compiled
+def compact(clocks: Records, ledger: Records) -> None:
+    """Drop the rows whose feedback has come."""
+    clock = clocks[0]
+    kept = 0
+    next_skip, next_cap = clock.next_skip, clock.next_cap
+    for i in range(clock.rows):
+        if i == next_skip:
+            clock.next_skip = kept
+        if i == next_cap:
+            clock.next_cap = kept
+        if _is_open(ledger[i], clock):
+            ledger[kept] = ledger[i]
+            kept += 1
+    if next_skip == clock.rows:
+        clock.next_skip = kept
+    if next_cap == clock.rows:
+        clock.next_cap = kept
+    clock.rows = kept
+
+
+@compiled
+def backlogs(delays: Integers, order: Integers, patience: float) -> tuple[Integers, Integers]:
+    """D_t of every round and the round in which each one was skipped (0: never), for known delays.
+
+    `order` lists the rounds (from 0) by arrival. The same rule as `count`, without a ledger.
+    """
+    n = delays.shape[0]
+    backlog = np.zeros(n, np.int64)
+    skipped_in = np.zeros(n, np.int64)
+    is_open = np.zeros(n, np.bool_)
+    counted = so_far = oldest = arrived = 0
+    for t in range(n):
+        so_far += counted
+        backlog[t] = so_far
+        if counted > 0 and patience < np.inf:
+            while not is_open[oldest]:
+                oldest += 1
+            if t - oldest > patience * math.sqrt(so_far):
+                skipped_in[oldest] = t + 1
+                counted -= 1
+                oldest += 1
+        is_open[t] = True
+        counted += 1
+        while arrived < n and order[arrived] + delays[order[arrived]] <= t:
+            s = order[arrived]
+            is_open[s] = False
+            counted -= skipped_in[s] == 0
+            arrived += 1
+    return backlog, skipped_in

@@ -1,0 +1,37 @@
+"""Drawing an arm from a distribution."""
+
+from belated.kernels.arithmetic import lane_total
+from belated.kernels.compiling import Floats, compiled
+
+BLOCK = 64  # arms per entry of `cdf`: a draw is a search among blocks and a scan of one
+
+
+@compiled
+def accumulate(x: Floats, cdf: Floats) -> None:
+    """cdf[j] = sum of x over the first j + 1 blocks."""
+    reached = 0.0
+    for j in range(cdf.shape[0]):
+        reached += lane_total(x, j * BLOCK, min((j + 1) * BLOCK, x.shape[0]))
+        cdf[j] = reached
+
+
+@compiled
+def draw(x: Floats, cdf: Floats, uniform: float) -> int:
+    """The arm at `uniform` in [0, 1) of the distribution x; never one with x = 0."""
+    target = min(uniform, 1 - 2.0**-52) * cdf[-1]  # strictly below cdf[-1]
+    low, high = 0, cdf.shape[0] - 1
+    while low < high:
+        middle = (low + high) // 2
+        if cdf[middle] > target:
+            high = middle
+        else:
+            low = middle + 1
+    reached = cdf[low - 1] if low > 0 else 0.0
+    arm = -1
+    for i in range(low * BLOCK, min((low + 1) * BLOCK, x.shape[0])):
+        reached += x[i]
+        if x[i] > 0:
+            arm = i
+        if reached > target:
+            break
+    return arm

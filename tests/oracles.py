@@ -1,0 +1,135 @@
+"""Slow, literal transcriptions that the fast code is compared with."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import mpmath as mp
+import numpy as np
+from numpy.typing import NDArray
+
+from belated import Decision, Learner
+
+
+def exact_argmin(losses: Sequence[float], alpha: float, beta: float, digits: int = 40) -> list[mp.mpf]:
+    """x = argmin <x, L> - 2 alpha sum sqrt(x) + beta sum x ln x, from the optimality conditions, by bisection.
+
+    alpha x_i^(-1/2) - beta ln x_i = L_i - min L + mu, solved for each arm by the Lambert W function.
+    """
+    with mp.workdps(digits):
+        a, b, lowest = mp.mpf(alpha), mp.mpf(beta), mp.mpf(min(losses))
+        gaps = [mp.mpf(loss) - lowest for loss in losses]
+        k = len(gaps)
+
+        def arm(height: mp.mpf) -> mp.mpf:  # x with a x^(-1/2) - b ln x = height
+            if b == 0:
+                return (a / height) ** 2
+            if a == 0:
+                return mp.exp(-height / b)
+            ratio = a / (2 * b)  # y = x^(-1/2):  ratio y + ln y = height / 2b
+            return (ratio / mp.lambertw(ratio * mp.exp(height / (2 * b))).real) ** 2
+
+        low, high = a, a * mp.sqrt(k) + b * mp.log(k)
+        for _ in range(int(digits * 3.4)):
+            middle = (low + high) / 2
+            if mp.fsum(arm(gap + middle) for gap in gaps) > 1:
+                low = middle
+            else:
+                high = middle
+        x = [arm(gap + (low + high) / 2) for gap in gaps]
+        mass = mp.fsum(x)
+        return [value / mass for value in x]
+
+
+class Algorithm2(NamedTuple):
+    """ZS20's Algorithm 2, written down: backlog D_t of every round, S, and new skips per round."""
+
+    backlog: list[int]
+    skipped: set[int]
+    new_skips: list[list[int]]
+
+
+def algorithm_2(n_arms: int, delays: Sequence[int]) -> Algorithm2:
+    """For every t and every s < t: if min{d_s, t - s} > sqrt(D_t / ln k), then a_s = 0 from t + 1 on."""
+    n = len(delays)
+    counts = dict.fromkeys(range(1, n + 1), True)  # the paper's indicators a_s
+    total, backlog, new_skips = 0, [], []
+    for t in range(1, n + 1):
+        total += sum(counts[s] for s in range(1, t) if s + delays[s - 1] >= t)
+        backlog.append(total)
+        satisfied = [s for s in range(1, t) if min(delays[s - 1], t - s) > math.sqrt(total / math.log(n_arms))]
+        new_skips.append([s for s in satisfied if counts[s]])
+        for s in satisfied:
+            counts[s] = False
+    return Algorithm2(backlog, {s for s, counted in counts.items() if not counted}, new_skips)
+
+
+class Log(NamedTuple):
+    """A round as it was decided: its rates and the rounds whose feedback its distribution knew."""
+
+    alpha: float
+    beta: float
+    known: frozenset[int]
+
+
+def literal_certificate(n_arms: int, log: Sequence[Log], discarded: frozenset[int] = frozenset()) -> float:
+    """The certificate by its definition, in quadratic time."""
+    n = len(log)
+    charges = 0.0
+    for s, own in enumerate(log, 1):
+        charge = n_arms / (own.alpha * math.sqrt(n_arms) + 2 * own.beta)
+        charge += sum(1 / (later.beta + later.alpha / 2) for later in log[s:] if s not in later.known)
+        charges += 1.0 if s in discarded else min(1.0, charge)
+    penalty = 2 * log[-1].alpha * (math.sqrt(n_arms) - 1) + log[-1].beta * math.log(n_arms)
+    return min(float(n), penalty + charges)
+
+
+def theory_certificate(n_arms: int, log: Sequence[Log]) -> float:
+    """The weaker one straight from ZS20's Theorem 3: sqrt(k) / alpha_t a round, 1 / beta_t for each that is missing."""
+    charges = 0.0
+    for s, own in enumerate(log, 1):
+        missing = [later.beta for later in log[s:] if s not in later.known]
+        waiting = sum(math.inf if beta == 0 else 1 / beta for beta in missing)
+        charges += math.sqrt(n_arms) / own.alpha + min(1.0, waiting)
+    return 2 * log[-1].alpha * (math.sqrt(n_arms) - 1) + log[-1].beta * math.log(n_arms) + charges
+
+
+class TsallisInf:
+    """Tsallis-INF without delays from its own formula (ZS19): w_i = (eta (L_i - z))^-2, eta = 1 / sqrt(t)."""
+
+    def __init__(self, n_arms: int, seed: int) -> None:
+        self.losses = np.zeros(n_arms)
+        self.generator = np.random.default_rng(seed)
+        self.t = 0
+
+    def weights(self) -> NDArray[np.float64]:
+        eta = 1 / math.sqrt(self.t + 1)
+        z = self.losses.min() - 1 / eta  # at least one weight is then 1: the sum is too large, and z must fall
+        for _ in range(200):
+            w = (eta * (self.losses - z)) ** -2.0
+            step = (w.sum() - 1) / (2 * eta * (w**1.5).sum())
+            z -= step
+            if abs(step) < 1e-15 * (1 + abs(z)):
+                break
+        w = (eta * (self.losses - z)) ** -2.0
+        normalised: NDArray[np.float64] = w / w.sum()
+        return normalised
+
+    def play(self, loss_of_arm: Sequence[float]) -> tuple[int, float]:
+        w = self.weights()
+        self.t += 1
+        arm = int(np.searchsorted(np.cumsum(w), self.generator.random(), side="right"))
+        self.losses[arm] += loss_of_arm[arm] / w[arm]
+        return arm, float(w[arm])
+
+
+def play(learner: Learner, delays: Sequence[int], losses: NDArray[np.float64]) -> list[Decision]:
+    """A game in which the feedback of round t arrives at the end of round t + d_t; the decisions made."""
+    due: dict[int, list[int]] = {}
+    decisions: list[Decision] = []
+    for t, delay in enumerate(delays, 1):
+        decisions.append(learner.ask())
+        due.setdefault(t + delay, []).append(t)
+        for s in due.pop(t, []):
+            learner.tell(s, float(losses[s - 1, decisions[s - 1].arm]))
+    return decisions

@@ -1,0 +1,95 @@
+"""What the folder listing promises: the direction of imports, a light import, documented names."""
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import belated
+from belated import errors
+from belated.kernels.compiling import drop_stale_cache
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src" / "belated"
+LAYERS = ["errors", "kernels", "tunings", "bounds", "snapshots", "learners"]  # each imports only those before it
+
+
+def imported_modules(path: Path) -> set[str]:
+    """The modules of belated that a file imports."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module == "belated":
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("belated."):
+            names.add((node.module or "").split(".")[1])
+        elif isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("belated.")}
+    return names
+
+
+def test_imports_point_one_way() -> None:
+    modules = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in PACKAGE.rglob("*.py")} - {"__init__"}
+    assert modules == set(LAYERS), "a new module takes its place in LAYERS and in docs/architecture.md"
+    for position, module in enumerate(LAYERS):
+        for path in [*PACKAGE.glob(f"{module}.py"), *PACKAGE.glob(f"{module}/*.py")]:
+            assert imported_modules(path) - {module} <= set(LAYERS[:position]), path
+
+
+def test_only_kernels_know_numba() -> None:
+    for path in PACKAGE.glob("*.py"):
+        assert "import numba" not in path.read_text(), path
+        assert "from numba" not in path.read_text(), path
+
+
+def test_a_cache_older_than_any_kernel_source_is_dropped(tmp_path: Path) -> None:
+    """Numba's own check looks at the kernel's file only, so an edit in another would go unnoticed."""
+    caches = tmp_path / "__pycache__"
+    caches.mkdir()
+    for name, age in [("old.nbi", 100), ("new.nbi", 300)]:
+        (caches / name).touch()
+        os.utime(caches / name, (age, age))
+    for name, age in [("a.py", 50), ("b.py", 200)]:
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (age, age))
+    drop_stale_cache(tmp_path)
+    assert [path.name for path in caches.iterdir()] == ["new.nbi"]
+
+
+def run_python(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()  # noqa: S603
+
+
+def test_import_is_light() -> None:
+    heavy = run_python("import belated, sys; print({'numpy', 'numba', 'belated.kernels'} & set(sys.modules))")
+    assert heavy == "set()"
+    assert run_python("import belated, sys; belated.InvalidInput; print('numba' in sys.modules)") == "False"
+
+
+def test_every_public_name_resolves_and_is_documented() -> None:
+    documents = "".join(path.read_text() for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+    assert dir(belated) == sorted(belated.__all__)
+    for name in belated.__all__:
+        assert getattr(belated, name).__doc__, name
+        assert f"`{name}" in documents or f"belated.{name}" in documents, f"{name} is in no document"
+    with pytest.raises(AttributeError, match="no attribute 'Magic'"):
+        _ = belated.Magic
+
+
+def test_every_method_of_the_learner_is_in_the_documents() -> None:
+    documents = (ROOT / "README.md").read_text() + (ROOT / "docs" / "learner.md").read_text()
+    for name in vars(belated.FTRL):
+        if not name.startswith("_"):
+            assert f"`{name}" in documents, name
+
+
+def test_the_exception_tree_is_the_drawn_one() -> None:
+    drawn = [line.split()[1] for line in (errors.__doc__ or "").splitlines() if line.startswith(("├", "└"))]
+    assert sorted(drawn) == sorted(cls.__name__ for cls in errors.BelatedError.__subclasses__())
+    assert set(drawn) | {"BelatedError"} <= set(belated.__all__)
+
+
+def test_the_version_is_in_the_changelog() -> None:
+    assert f"## {belated.__version__}" in (ROOT / "CHANGELOG.md").read_text()

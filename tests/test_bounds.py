@@ -1,0 +1,108 @@
+"""The theorems as functions, against brute force and closed forms."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from belated import Advanced, InvalidInput, Simple, bounds
+from belated.tunings import outstanding_counts, schedule
+
+SHORT = st.lists(st.integers(0, 9), min_size=1, max_size=9)
+
+
+def test_theorem_1() -> None:
+    assert bounds.theorem_1(4, [0] * 25) == 4 * 10
+    assert bounds.theorem_1(4, [1, 1, 0]) == pytest.approx(4 * math.sqrt(12) + math.sqrt(8 * 2 * math.log(4)))
+    assert bounds.theorem_1(4, [99, 99, 99]) == bounds.theorem_1(4, [2, 1, 0])  # nothing arrives after the game
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(2, 50), SHORT)
+def test_best_skipping_is_the_minimum_over_all_sets(k: int, delays: list[int]) -> None:
+    waits = bounds.clip(delays)
+    every_set = itertools.chain.from_iterable(itertools.combinations(waits, r) for r in range(len(waits) + 1))
+    brute = min(len(waits) - len(kept) + math.sqrt(sum(kept) * math.log(k)) for kept in every_set)
+    best = bounds.best_skipping(k, delays)
+    assert best.value == pytest.approx(brute, abs=1e-12)
+    rest = np.sort(waits)[: len(waits) - best.rounds].sum()
+    assert best.value == pytest.approx(best.rounds + math.sqrt(rest * math.log(k)))
+
+
+def test_theorem_2_takes_the_larger_of_its_two_terms() -> None:
+    assert bounds.theorem_2(9, [0, 0, 0, 0]) == pytest.approx(4 * 6 + 20 * math.log(9))
+    m = bounds.best_skipping(3, [500] * 1000).value
+    assert bounds.theorem_2(3, [500] * 1000) == pytest.approx(4 * math.sqrt(3000) + 10 * m)
+    assert bounds.theorem_2_sharp(3, [500] * 1000) == pytest.approx(4 * math.sqrt(3000) + 3 * m + 3 * math.log(3))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(2, 50), SHORT, st.data())
+def test_theorem_3_by_its_definition(k: int, delays: list[int], data: st.DataObject) -> None:
+    n, beta = len(delays), schedule(Simple(), k, delays).beta
+    skipped = data.draw(st.sets(st.integers(1, n)))
+    total = 4 * math.sqrt(k * n) + beta[-1] * math.log(k) + len(skipped)
+    for t in set(range(1, n + 1)) - skipped:
+        missing = [s for s in range(1, t) if s + delays[s - 1] >= t and s not in skipped]
+        total += len(missing) / beta[t - 1] if missing else 0.0
+    assert bounds.theorem_3(k, delays, beta, skipped) == pytest.approx(total)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(2, 50), SHORT)
+def test_theorem_1_is_theorem_3_with_the_simple_rule(k: int, delays: list[int]) -> None:
+    assert bounds.theorem_3(k, delays, schedule(Simple(), k, delays).beta) <= bounds.theorem_1(k, delays) + 1e-9
+
+
+def test_theorem_3_without_entropy_under_delay_promises_nothing() -> None:
+    assert bounds.theorem_3(3, [1, 0], [0.0, 0.0]) == math.inf
+    assert bounds.theorem_3(3, [0, 0], [0.0, 0.0]) == 4 * math.sqrt(6)
+
+
+def test_theorem_3_checks_its_input() -> None:
+    with pytest.raises(InvalidInput, match="one beta for each of the 2 delays"):
+        bounds.theorem_3(3, [1, 0], [1.0])
+    with pytest.raises(InvalidInput, match=r"skipped rounds must lie in 1\.\.2, got 3"):
+        bounds.theorem_3(3, [1, 0], [1.0, 1.0], [3])
+
+
+@pytest.mark.parametrize("n", [7, 8])
+@pytest.mark.parametrize("k", [2, 3, 10])
+def test_certificates_on_every_delay_sequence_of_a_short_game(n: int, k: int) -> None:
+    """All n! sequences with d_t <= n - t: 40,320 for n = 8 (a tenth of them, chosen by stride)."""
+    log_k = math.log(k)
+    sequences = itertools.product(*(range(n - t + 1) for t in range(1, n + 1)))
+    for delays in itertools.islice(sequences, 0, None, 101 if n == 8 else 13):
+        advanced = bounds.certificate(k, delays, Advanced())
+        u = math.sqrt(schedule(Advanced(), k, delays).backlog[-1] * log_k)
+        m = bounds.best_skipping(k, delays).value
+        assert advanced <= min(n, 4 * math.sqrt(k * n) + 3 * u) + 1e-9
+        assert u <= m / 2 + math.sqrt(m * m / 4 + m * log_k) + 1e-9
+        assert bounds.certificate(k, delays, Simple()) <= bounds.theorem_1(k, delays) + 1e-9
+
+
+def test_outstanding_counts_by_their_definition() -> None:
+    delays = np.random.default_rng(1).integers(0, 30, 40)
+    brute = [sum(s + delays[s - 1] >= t for s in range(1, t)) for t in range(1, 41)]
+    assert outstanding_counts(delays).tolist() == brute
+
+
+def test_the_block_coin_lower_bound_against_enumeration() -> None:
+    for k, n_coins in [(2, 1), (2, 5), (3, 4)]:
+        outcomes = list(itertools.product(range(2), repeat=n_coins))
+        heads = [sum(outcome) for outcome in outcomes]
+        leads = [n_coins / 2 - min(drawn) for drawn in itertools.product(heads, repeat=k)]
+        exact = float(np.mean(leads))
+        assert bounds.lower_bound_uniform_delay(k, n_coins, 0) == pytest.approx(exact)
+        assert bounds.lower_bound_uniform_delay(k, 7 * n_coins + 3, 6) == pytest.approx(7 * exact)
+
+
+def test_the_block_coin_lower_bound_grows_like_the_square_root() -> None:
+    """E max of k normals: 0.5642 sqrt(N) / 2 for k = 2."""
+    assert bounds.lower_bound_uniform_delay(2, 10**6, 0) == pytest.approx(0.5642 / 2 * 1000, rel=1e-3)
+    assert bounds.lower_bound_uniform_delay(2, 10**6, 99) == pytest.approx(0.5642 / 2 * 10_000, rel=1e-2)
+    assert bounds.lower_bound_uniform_delay(5, 10, 20) == 0.0
+    assert bounds.lower_bound(4, 10_000) == pytest.approx(27.3)

@@ -1,0 +1,152 @@
+"""Snapshots: plain data, exact continuation, and nothing else is accepted."""
+
+import copy
+import itertools
+import json
+import math
+import pickle
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from catalogue import TUNINGS, Own
+
+from belated import FTRL, Advanced, Simple, SnapshotError
+
+
+def play_on(learner: FTRL, rounds: int) -> list[tuple[Any, ...]]:
+    """Some rounds with late, lost and unordered feedback; everything observable along the way."""
+    trace: list[tuple[Any, ...]] = []
+    for t in range(learner.round + 1, learner.round + rounds + 1):
+        trace.append((*learner.ask(), learner.certificate(), learner.backlog, learner.outstanding))
+        if t % 3 and t > 40:
+            learner.tell(t - 17 - t % 5 * 3, (t % 11) / 11) if _is_open(learner, t - 17 - t % 5 * 3) else None
+        if t % 50 == 0:
+            learner.ask(0)
+    trace.append((learner.losses.tolist(), learner.distribution().tolist()))
+    return trace
+
+
+def _is_open(learner: FTRL, round: int) -> bool:
+    rows = learner._ledger[: int(learner._clock["rows"][0])]
+    return bool((rows["probability"][rows["round"] == round] > 0).any())
+
+
+@pytest.mark.parametrize("name", TUNINGS)
+@pytest.mark.parametrize("refresh", [1, 6])
+def test_an_interrupted_run_continues_bit_for_bit(name: str, refresh: int) -> None:
+    tuning = TUNINGS[name]
+    whole = FTRL(5, tuning, seed=3, refresh=refresh)
+    broken = FTRL(5, tuning, seed=3, refresh=refresh)
+    own = tuning if isinstance(tuning, Own) else None
+    for rounds in (0, 1, 2, 100, 131, 300):
+        text = json.dumps(broken.snapshot(), allow_nan=False)
+        broken = FTRL.restore(json.loads(text), own)
+        assert json.dumps(broken.snapshot()) == text
+        assert play_on(broken, rounds) == play_on(whole, rounds)
+
+
+def test_taking_a_snapshot_changes_nothing() -> None:
+    watched, other = FTRL(4, seed=1), FTRL(4, seed=1)
+    for _ in range(30):
+        watched.snapshot()
+        assert play_on(watched, 7) == play_on(other, 7)
+
+
+@pytest.mark.parametrize("clone", [copy.deepcopy, copy.copy, lambda learner: pickle.loads(pickle.dumps(learner))])  # noqa: S301
+def test_copies_and_pickles_are_independent_and_equal(clone: Callable[[FTRL], FTRL]) -> None:
+    learner = FTRL(4, Own(), seed=1)
+    play_on(learner, 90)
+    twin = clone(learner)
+    first = play_on(twin, 60)
+    assert play_on(learner, 60) == first
+
+
+def test_it_holds_only_what_every_json_library_can_read() -> None:
+    learner = FTRL(3, seed=1)
+    learner.ask(20)
+
+    def check(value: Any) -> None:
+        if isinstance(value, dict):
+            for key, entry in value.items():
+                assert type(key) is str
+                check(entry)
+        elif isinstance(value, list):
+            for entry in value:
+                check(entry)
+        else:
+            assert type(value) in (str, int, float, bool)
+            assert type(value) is not int or abs(value) < 2**53
+
+    check(learner.snapshot())
+
+
+@pytest.fixture
+def snapshot() -> dict[str, Any]:
+    learner = FTRL(3, Advanced(), seed=1, refresh=4)
+    for round in [decision.round for decision in learner.ask(30)][::2]:
+        learner.tell(round, 0.5)
+    learner.ask()
+    learner.tell(2, 0.5)
+    return json.loads(json.dumps(learner.snapshot()))  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("wrong", [None, 3, "text", [], {}, {"format": "other"}, np.zeros(3)])
+def test_the_wrong_kind_is_refused(wrong: Any) -> None:
+    with pytest.raises(SnapshotError, match="not a snapshot of a learner"):
+        FTRL.restore(wrong)
+
+
+def test_the_wrong_version_is_refused(snapshot: dict[str, Any]) -> None:
+    with pytest.raises(SnapshotError, match="version 99 is not 1"):
+        FTRL.restore({**snapshot, "version": 99})
+
+
+CLOCK = ["outstanding", "counted", "charged", "late_counted", "late_charged", "rows", "next_skip", "next_cap"]
+
+
+def damage(snapshot: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """One thing wrong at a time."""
+    cases = {}
+    for key in snapshot.keys() - {"format", "version"}:
+        cases[f"no {key}"] = {name: value for name, value in snapshot.items() if name != key}
+        cases[f"{key} is text"] = {**snapshot, key: "text"}
+    wrong: list[tuple[str, list[str], list[Any]]] = [
+        ("clock", CLOCK, [10**6, -1, "x", 2**80]),
+        ("ledger", ["round", "arm", "probability"], [[10**6] * 15, [-1] * 15, []]),
+    ]
+    for part, fields, values in wrong:
+        for field, value in itertools.product(fields, values):
+            cases[f"{part}.{field} = {value}"] = {**snapshot, part: {**snapshot[part], field: value}}
+    for row in ("losses", "x", "v"):
+        for name, values in {"short": [], "NaN": [math.nan], "negative": [-1.0]}.items():
+            cases[f"{name} {row}"] = {**snapshot, row: [*values, *snapshot[row][1:]]}
+    cases["no arms"] = {**snapshot, "n_arms": 0}
+    cases["another generator"] = {**snapshot, "generator": {**snapshot["generator"], "name": "MT19937"}}
+    cases["an unknown tuning"] = {**snapshot, "tuning": {"name": "Magic"}}
+    cases["a tuning with odd settings"] = {**snapshot, "tuning": {"name": "Advanced", "scale": -1}}
+    return cases
+
+
+def test_damage_is_refused_with_a_reason(snapshot: dict[str, Any]) -> None:
+    FTRL.restore(snapshot)
+    for name, damaged in damage(snapshot).items():
+        try:
+            FTRL.restore(damaged)
+        except SnapshotError as error:
+            assert re.search(r"damaged|not built in|PCG64", str(error)), name  # noqa: PT017  (the name tells which)
+        else:
+            pytest.fail(f"accepted: {name}")
+
+
+def test_a_tuning_of_your_own_must_be_passed_again(snapshot: dict[str, Any]) -> None:
+    data = FTRL(3, Own(), seed=1).snapshot()
+    with pytest.raises(SnapshotError, match="'Own', which is not built in: pass it to restore"):
+        FTRL.restore(data)
+    assert isinstance(FTRL.restore(data, Own()).tuning, Own)
+    with pytest.raises(SnapshotError, match="made with the tuning"):
+        FTRL.restore(snapshot, Simple())
+    with pytest.raises(SnapshotError, match="made with the tuning"):
+        FTRL.restore(snapshot, Advanced(scale=2.0))
