@@ -76,7 +76,7 @@ def river(n_arms: int) -> Callable[[int], None]:
     def play(rounds: int) -> None:
         policy = bandit.Exp3(gamma=0.1, seed=1)  # anew each time: its weights overflow after 15,722 rounds
         for _ in range(rounds):
-            policy.update(policy.pull(arms), 0.5)  # type: ignore[no-untyped-call]
+            policy.update(policy.pull(arms), 0.5)
 
     return play
 
@@ -110,7 +110,7 @@ def warm_rounds(
         clock = clocks[0]
         alpha = math.sqrt(clock.round + 1)
         beta = math.sqrt((clock.backlog + clock.counted - clock.late_counted) / math.log(n_arms))
-        kernels.solve_and_decide(clocks, ledger, policy, cdf, np.inf, uniforms[i], alpha, beta)
+        kernels.solve_and_decide(clocks, ledger, policy, cdf, np.inf, uniforms[i], alpha, beta, 1)
         kernels.report(clocks, ledger, policy, False, clock.round - 100, uniforms[i])  # noqa: FBT003
 
 

@@ -4,9 +4,9 @@ import random
 
 import belated
 
-learner = belated.FTRL(n_arms=3, seed=7)
+learner = belated.FTRL(n_arms=3)
 waiting = []  # visitors whose outcome is not known yet
-for _visitor in range(5000):
+for _visitor in range(50_000):
     waiting.append(learner.ask())  # a Decision(round, arm, probability)
     if len(waiting) > 20:  # an outcome comes in: late, and out of order
         late = waiting.pop(random.randrange(5))

@@ -1,4 +1,4 @@
-"""The argmin against 60-digit arithmetic, from any start, at any scale."""
+"""The argmin against 40-digit arithmetic, from any start, at any scale."""
 
 import math
 

@@ -2,6 +2,9 @@
 
 import itertools
 import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -65,8 +68,31 @@ def test_theorem_3_without_entropy_under_delay_promises_nothing() -> None:
 def test_theorem_3_checks_its_input() -> None:
     with pytest.raises(InvalidInput, match="one beta for each of the 2 delays"):
         bounds.theorem_3(3, [1, 0], [1.0])
-    with pytest.raises(InvalidInput, match=r"skipped rounds must lie in 1\.\.2, got 3"):
+    with pytest.raises(InvalidInput, match="a skipped round must be a whole number from 1 to 2, got 3"):
         bounds.theorem_3(3, [1, 0], [1.0, 1.0], [3])
+    for beta in ([2.0, 1.0], [-1.0, 1.0], [1.0, math.nan]):
+        with pytest.raises(InvalidInput, match="beta must be non-negative and never decrease"):
+            bounds.theorem_3(3, [1, 0], beta)
+
+
+@pytest.mark.parametrize("n_arms", [0, -1, 1.5, None])
+def test_every_bound_checks_the_number_of_arms(n_arms: Any) -> None:
+    calls: list[Callable[[], Any]] = [
+        *(partial(bound, n_arms, [1, 0]) for bound in (bounds.theorem_1, bounds.theorem_2, bounds.theorem_2_sharp)),
+        *(partial(bound, n_arms, [1, 0]) for bound in (bounds.best_skipping, bounds.certificate)),
+        partial(bounds.theorem_3, n_arms, [1, 0], [1.0, 1.0]),
+        partial(bounds.lower_bound, n_arms, 10),
+        partial(bounds.lower_bound_uniform_delay, n_arms, 10, 2),
+    ]
+    for call in calls:
+        with pytest.raises(InvalidInput, match="n_arms must be a whole number"):
+            call()
+
+
+def test_endless_delays_mean_never() -> None:
+    endless = np.array([2**63, 0, 2**64 - 1], np.uint64)
+    assert bounds.best_skipping(3, endless) == bounds.best_skipping(3, [2, 0, 0])
+    assert bounds.certificate(3, endless) == bounds.certificate(3, [10**9, 0, 10**9])
 
 
 @pytest.mark.parametrize("n", [7, 8])

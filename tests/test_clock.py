@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from oracles import algorithm_2, play
+from oracles import algorithm_2
 
 from belated import FTRL, Advanced, Simple, bounds
 from belated.tunings import outstanding_counts, schedule
@@ -97,7 +97,6 @@ def test_the_ledger_keeps_only_what_waits() -> None:
         learner.tell(learner.ask().round, 0.5)
     assert learner.outstanding == 200
     assert learner._ledger.size < 1000
-    play(learner, [5] * 0, np.zeros((0, 3)))
     learner.tell(1, 0.3)
     learner.tell(150, 0.3)
     assert learner.outstanding == 198

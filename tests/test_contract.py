@@ -3,6 +3,8 @@
 import copy
 import math
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -89,6 +91,8 @@ BAD_REPORTS = [
     (1, "0.5", InvalidInput),
     (1, None, InvalidInput),
     (1, 0.5 + 0j, InvalidInput),
+    (1, 10**400, InvalidInput),
+    (1, np.array([0.5, 0.5]), InvalidInput),
     ("1", 0.5, InvalidInput),
     (1.0, 0.5, InvalidInput),
     (True, 0.5, InvalidInput),
@@ -118,7 +122,7 @@ def test_a_bad_report_is_refused_and_changes_nothing(make: Make, round: int, los
 @every_learner
 def test_numpy_numbers_and_whole_losses_are_welcome(make: Make) -> None:
     learner = make(3, 2)
-    for loss in (np.float64(0.5), np.float32(0.25), 0, 1, np.int64(1), True, np.float64(0)):
+    for loss in (np.float32(0.25), 0, 1, np.int64(1), True, np.True_, np.array(0.5), Decimal("0.5"), Fraction(1, 3)):
         learner.tell(np.int64(learner.ask().round), loss)  # type: ignore[arg-type]
     assert learner.outstanding == 0
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from catalogue import TUNINGS, Own
 
-from belated import FTRL, Advanced, Simple, SnapshotError
+from belated import FTRL, Advanced, Simple, SnapshotError, Tuning
 
 
 def play_on(learner: FTRL, rounds: int) -> list[tuple[Any, ...]]:
@@ -93,7 +93,7 @@ def snapshot() -> dict[str, Any]:
     return json.loads(json.dumps(learner.snapshot()))  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("wrong", [None, 3, "text", [], {}, {"format": "other"}, np.zeros(3)])
+@pytest.mark.parametrize("wrong", [None, 3, "{}", [], {}, {"format": "other"}, np.zeros(3)])
 def test_the_wrong_kind_is_refused(wrong: Any) -> None:
     with pytest.raises(SnapshotError, match="not a snapshot of a learner"):
         FTRL.restore(wrong)
@@ -104,7 +104,19 @@ def test_the_wrong_version_is_refused(snapshot: dict[str, Any]) -> None:
         FTRL.restore({**snapshot, "version": 99})
 
 
-CLOCK = ["outstanding", "counted", "charged", "late_counted", "late_charged", "rows", "next_skip", "next_cap"]
+CLOCK = [
+    "base",
+    "charge",
+    "late_base",
+    "outstanding",
+    "counted",
+    "charged",
+    "late_counted",
+    "late_charged",
+    "rows",
+    "next_skip",
+    "next_cap",
+]
 
 
 def damage(snapshot: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -150,3 +162,21 @@ def test_a_tuning_of_your_own_must_be_passed_again(snapshot: dict[str, Any]) -> 
         FTRL.restore(snapshot, Simple())
     with pytest.raises(SnapshotError, match="made with the tuning"):
         FTRL.restore(snapshot, Advanced(scale=2.0))
+
+
+class Powered(Tuning):
+    """Not a dataclass, and not all of its attributes are plain."""
+
+    def __init__(self, power: float, table: tuple[int, ...] = ()) -> None:
+        self.power, self.table = power, table
+
+    def rates(self, n_arms: int, round: int, outstanding: int, backlog: int) -> tuple[float, float]:
+        return float(round) ** self.power, 0.0
+
+
+def test_the_attributes_of_a_tuning_of_your_own_are_compared() -> None:
+    data = json.loads(json.dumps(FTRL(3, Powered(0.5, (1, 2)), seed=1).snapshot()))
+    assert repr(FTRL.restore(data, Powered(0.5, (1, 2))).tuning) == "Powered(power=0.5, table=(1, 2))"
+    for other in (Powered(0.4, (1, 2)), Powered(0.5)):
+        with pytest.raises(SnapshotError, match="made with the tuning"):
+            FTRL.restore(data, other)

@@ -75,6 +75,9 @@ class Scripted(Tuning):
         (None, None),
         3.0,
         (1.0,),
+        (1.0, 2.0, 3.0),
+        (10**400, 2.0),
+        {"alpha": 1.0, "beta": 2.0},
     ],
 )
 def test_a_rule_that_is_not_proper_is_refused_and_nothing_changes(wrong: Any) -> None:
@@ -85,9 +88,8 @@ def test_a_rule_that_is_not_proper_is_refused_and_nothing_changes(wrong: Any) ->
         with pytest.raises(ImproperRule, match=r"in round 2 after \(1\.0, 2\.0\)"):
             attempt()
     assert learner.snapshot() == before
-    if isinstance(wrong, tuple) and all(isinstance(rate, float) for rate in wrong) and len(wrong) == 2:
-        with pytest.raises(ImproperRule, match="in round 2 after"):
-            schedule(Scripted((1.0, 2.0), wrong), 3, [0, 0])
+    with pytest.raises(ImproperRule, match="in round 2 after"):
+        schedule(Scripted((1.0, 2.0), wrong), 3, [0, 0])
 
 
 def test_no_regularizer_at_all_is_refused() -> None:
@@ -102,13 +104,42 @@ def test_rates_may_be_any_numbers() -> None:
     assert learner._rates == (1.0, 2.0)
 
 
-@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])
-def test_settings_must_be_positive(value: float) -> None:
+class Impatient(Own):
+    """A rule with a given patience."""
+
+    def __init__(self, waits: Any) -> None:
+        self.waits = waits
+
+    def patience(self, n_arms: int) -> float:
+        return self.waits  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("patience", [None, "long", -1.0, math.nan])
+def test_a_patience_that_is_no_number_is_refused(patience: Any) -> None:
+    with pytest.raises(ImproperRule, match="has the patience"):
+        FTRL(3, Impatient(patience))
+    with pytest.raises(ImproperRule, match="has the patience"):
+        schedule(Impatient(patience), 3, [0])
+
+
+def test_a_patience_of_your_own_skips() -> None:
+    assert schedule(Impatient(0), 3, [9, 9, 9, 9]).backlog.tolist() == [0, 1, 2, 3]  # each counts for one round
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf, "a", None, True, 10**400])
+def test_settings_must_be_positive(value: Any) -> None:
     for make in (Simple, Advanced, AdaptiveExp3):
         with pytest.raises(InvalidInput, match="scale must be a positive finite number"):
             make(scale=value)
     with pytest.raises(InvalidInput, match="eta must be a positive finite number"):
         Exp3(eta=value)
+
+
+def test_settings_are_plain_values() -> None:
+    tuning = Advanced(scale=np.float32(2), discard=np.True_)  # type: ignore[arg-type]
+    assert (type(tuning.scale), type(tuning.discard)) == (float, bool)
+    with pytest.raises(InvalidInput, match="discard must be True or False"):
+        Advanced(discard="no")  # type: ignore[arg-type]
 
 
 def test_your_own_rule_plays() -> None:

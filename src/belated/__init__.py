@@ -9,7 +9,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what type checkers see; at run time __getattr__ loads the same names
     from belated import bounds
     from belated.errors import BelatedError, DuplicateReport, ImproperRule, InvalidInput, SnapshotError, UnknownRound
     from belated.learners import FTRL, Decision, Learner
@@ -37,16 +37,18 @@ __all__ = [
 _HOMES = ("belated.errors", "belated.tunings", "belated.learners")
 
 
-def __getattr__(name: str) -> Any:
-    """Load a public name on first use: `import belated` itself stays as light as a file."""
-    if name == "bounds":
-        return import_module("belated.bounds")
-    if name in __all__:
-        for home in map(import_module, _HOMES):
-            if hasattr(home, name):
-                globals()[name] = getattr(home, name)
-                return globals()[name]
-    raise AttributeError(f"module 'belated' has no attribute {name!r}")
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Load a public name on first use: `import belated` itself stays as light as a file."""
+        if name == "bounds":
+            return import_module("belated.bounds")
+        if name in __all__:
+            for home in map(import_module, _HOMES):
+                if hasattr(home, name):
+                    globals()[name] = getattr(home, name)
+                    return globals()[name]
+        raise AttributeError(f"module 'belated' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from belated.errors import InvalidInput
-from belated.tunings import Advanced, Tuning, as_delays, outstanding_counts, schedule
+from belated.tunings import Advanced, Tuning, outstanding_counts, schedule
+from belated.validation import as_delays, whole_number
 
 
 def clip(delays: ArrayLike) -> NDArray[np.int64]:
@@ -24,7 +25,7 @@ def clip(delays: ArrayLike) -> NDArray[np.int64]:
 
 def theorem_1(n_arms: int, delays: ArrayLike) -> float:
     """The simple tuning: Reg <= 4 sqrt(kn) + sqrt(8 D ln k) (ZS20, Theorem 1)."""
-    waits = clip(delays)
+    n_arms, waits = whole_number("n_arms", n_arms, 1), clip(delays)
     return 4 * math.sqrt(n_arms * waits.size) + math.sqrt(8 * float(waits.sum()) * math.log(n_arms))
 
 
@@ -33,14 +34,14 @@ def theorem_3(n_arms: int, delays: ArrayLike, beta: ArrayLike, skipped: Collecti
 
     Reg <= 4 sqrt(kn) + beta_n ln k + |S| + sum_{t not in S} o_t^{notS} / beta_t
     """
-    waits, rates = clip(delays), np.asarray(beta, np.float64)
+    n_arms, waits, rates = whole_number("n_arms", n_arms, 1), clip(delays), np.asarray(beta, np.float64)
     if rates.shape != waits.shape:
         raise InvalidInput(f"one beta for each of the {waits.size} delays is needed, got shape {rates.shape}")
+    if not (np.diff(rates, prepend=0.0) >= 0).all():
+        raise InvalidInput("beta must be non-negative and never decrease: the theorem is for proper rules")
     kept = np.ones(waits.size, bool)
     for round in skipped:
-        if not 1 <= round <= waits.size:
-            raise InvalidInput(f"skipped rounds must lie in 1..{waits.size}, got {round!r}")
-        kept[round - 1] = False
+        kept[whole_number("a skipped round", round, 1, waits.size) - 1] = False
     outstanding = outstanding_counts(np.where(kept, waits, 0))
     charged = kept & (outstanding > 0)
     with np.errstate(divide="ignore"):
@@ -58,7 +59,7 @@ class Skipping(NamedTuple):
 
 def best_skipping(n_arms: int, delays: ArrayLike) -> Skipping:
     """m = min over S of |S| + sqrt(D_notS ln k), exactly: for each size the best S holds the longest delays."""
-    longest_first = np.sort(clip(delays))[::-1]
+    n_arms, longest_first = whole_number("n_arms", n_arms, 1), np.sort(clip(delays))[::-1]
     rest = longest_first.sum() - np.concatenate(([0], np.cumsum(longest_first)))
     values = np.arange(rest.size) + np.sqrt(rest * math.log(n_arms))
     best = int(values.argmin())
@@ -67,14 +68,14 @@ def best_skipping(n_arms: int, delays: ArrayLike) -> Skipping:
 
 def theorem_2(n_arms: int, delays: ArrayLike) -> float:
     """The advanced tuning: Reg <= 4 sqrt(kn) + 10 max{m, 2 ln k} (ZS20, Theorem 2)."""
-    waits = clip(delays)
+    n_arms, waits = whole_number("n_arms", n_arms, 1), clip(delays)
     m = best_skipping(n_arms, waits).value
     return 4 * math.sqrt(n_arms * waits.size) + 10 * max(m, 2 * math.log(n_arms))
 
 
 def theorem_2_sharp(n_arms: int, delays: ArrayLike) -> float:
     """The advanced tuning with the certificate's constant: Reg <= 4 sqrt(kn) + 3 m + 3 ln k (docs/certificate.md)."""
-    waits = clip(delays)
+    n_arms, waits = whole_number("n_arms", n_arms, 1), clip(delays)
     return 4 * math.sqrt(n_arms * waits.size) + 3 * best_skipping(n_arms, waits).value + 3 * math.log(n_arms)
 
 
@@ -86,7 +87,7 @@ def certificate(n_arms: int, delays: ArrayLike, tuning: Tuning | None = None) ->
 
     A round that the tuning has skipped and discards costs 1 once its feedback has come (docs/certificate.md).
     """
-    waits = as_delays(delays)
+    n_arms, waits = whole_number("n_arms", n_arms, 1), as_delays(delays)
     if n_arms == 1:
         return 0.0
     tuning = tuning or Advanced()
@@ -107,7 +108,8 @@ def penalty(n_arms: int, alpha: float, beta: float) -> float:
 
 
 def lower_bound(n_arms: int, n_rounds: int) -> float:
-    """No algorithm has less than 0.1365 sqrt(kn) on every problem without delays (the constant is recalled)."""
+    """No algorithm has less than 0.1365 sqrt(kn) on every problem without delays (constant quoted, not rederived)."""
+    n_arms, n_rounds = whole_number("n_arms", n_arms, 1), whole_number("n_rounds", n_rounds, 1)
     return 0.1365 * math.sqrt(n_arms * n_rounds)
 
 
@@ -116,7 +118,8 @@ def lower_bound_uniform_delay(n_arms: int, n_rounds: int, delay: int) -> float:
 
     (d + 1) E[ max_i (N/2 - Bin_i(N, 1/2)) ],  N = floor(n / (d + 1))
     """
-    n_blocks = n_rounds // (delay + 1)
+    n_arms, n_rounds = whole_number("n_arms", n_arms, 1), whole_number("n_rounds", n_rounds, 1)
+    n_blocks = n_rounds // (whole_number("delay", delay, 0) + 1)
     return (delay + 1) * _expected_lead(n_arms, n_blocks)
 
 

@@ -4,9 +4,8 @@ ZS20: Zimmert & Seldin, An Optimal Algorithm for Adversarial Bandits with Arbitr
 """
 
 import math
-import operator
-from numbers import Real
-from typing import Any, NamedTuple, Protocol, Self, SupportsIndex, final, overload
+from threading import RLock
+from typing import Any, NamedTuple, Protocol, Self, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,8 @@ from numpy.typing import NDArray
 from belated import kernels, snapshots
 from belated.bounds import penalty
 from belated.errors import DuplicateReport, InvalidInput, UnknownRound
-from belated.tunings import Advanced, Tuning, proper_rates
+from belated.tunings import Advanced, Tuning, proper_patience, proper_rates
+from belated.validation import as_float, whole_number
 
 UNIFORMS = 128  # drawn from the generator at a time: one call for each would cost as much as the argmin
 FIRST_ROWS = 64
@@ -45,22 +45,6 @@ class Learner(Protocol):
         """Report the loss in [0, 1] of an earlier round, in any order, once."""
 
 
-def whole_number(name: str, value: SupportsIndex, least: int) -> int:
-    """A validated integer >= least; True and False are none."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = least - 1
-    if number < least or isinstance(value, bool | np.bool_):
-        raise InvalidInput(f"{name} must be a whole number >= {least}, got {value!r}")
-    return number
-
-
-def as_float(value: Any) -> float:
-    """Any real number as a float; NaN for everything else."""
-    return float(value) if isinstance(value, Real) else math.nan
-
-
 @final
 class FTRL:
     """Follow the Regularized Leader with ZS20's hybrid regularizer, for feedback with any delay.
@@ -68,38 +52,45 @@ class FTRL:
     x_t = argmin over the simplex of  <x, Lobs_t> - 2 alpha_t sum_i sqrt(x_i) + beta_t sum_i x_i ln x_i
     Lobs_t = sum of loss_s / x_s[A_s] on arm A_s over the rounds s reported so far             (ZS20, Algorithm 1)
 
-    `refresh=m` computes x at most every m decisions: that is one more delay, and the certificate counts it.
-    Not safe for use by several threads at once.
+    n_arms:  the number of options k
+    tuning:  the rule for alpha_t and beta_t; Advanced() if not given
+    seed:    a whole number makes the decisions repeatable
+    refresh: x is computed anew only after so many decisions: that is one more delay, and the certificate counts it
     """
+
+    # All that changes lives in the arrays, and a kernel changes them in one step: an exception raised between two lines
+    # here (a KeyboardInterrupt, say) cannot leave half a decision behind.
 
     def __init__(self, n_arms: int, tuning: Tuning | None = None, *, seed: int | None = None, refresh: int = 1) -> None:
         self._n_arms = whole_number("n_arms", n_arms, 1)
         self._tuning = Advanced() if tuning is None else tuning
         if not isinstance(self._tuning, Tuning):
             raise InvalidInput(f"tuning must be a belated.Tuning, such as belated.Advanced(), got {tuning!r}")
+        self._patience = proper_patience(self._tuning, self._n_arms)
         self._discard = bool(self._tuning.discard)
         self._refresh = whole_number("refresh", refresh, 1)
-        self._generator = np.random.default_rng(None if seed is None else whole_number("seed", seed, 0))
+        self._generator = np.random.default_rng(None if seed is None else whole_number("seed", seed, 0, math.inf))
         self._uniforms: list[float] = []  # in reverse order of use
-        self._patience = self._tuning.patience(self._n_arms) if self._n_arms > 1 else math.inf
-        clock = np.zeros(1, kernels.CLOCK)
         policy = np.zeros((kernels.ROWS, self._n_arms))
         policy[kernels.V] = 0.5 * math.log(self._n_arms)
-        self._attach(clock, np.zeros(FIRST_ROWS, kernels.LEDGER), policy, left=0)
+        self._attach(np.zeros(1, kernels.CLOCK), np.zeros(FIRST_ROWS, kernels.LEDGER), policy)
 
-    def _attach(self, clock: Any, ledger: Any, policy: NDArray[np.float64], left: int) -> None:
-        """Make these arrays the state. The kernels change them in place; the rest here mirrors them for speed."""
+    def _attach(self, clock: Any, ledger: Any, policy: NDArray[np.float64]) -> None:
+        """Make these arrays the state."""
+        self._lock = RLock()
         self._clock, self._ledger, self._policy = clock, ledger, policy
         self._cdf = np.empty(-(-self._n_arms // kernels.BLOCK))
         kernels.accumulate(policy[kernels.X], self._cdf)
-        self._left = left  # decisions that the present distribution may still serve
-        self._round = int(clock["round"][0])
-        self._rates = float(clock["alpha"][0]), float(clock["beta"][0])
-        self._room = ledger.size - int(clock["rows"][0])
-        self._counted, self._late, self._backlog = clock["counted"], clock["late_counted"], clock["backlog"]
+        self._rates = float(clock["alpha"][0]), float(clock["beta"][0])  # the least that the next may be
+        self._round, self._left, self._backlog = (
+            clock["round"],
+            clock["left"],
+            clock["backlog"],
+        )  # views: read with item()
+        self._counted, self._late = clock["counted"], clock["late_counted"]
         example = clock, ledger, policy, self._cdf, 1.0, 0.5
         self._decide = kernels.entry_point(kernels.decide, *example)
-        self._solve_and_decide = kernels.entry_point(kernels.solve_and_decide, *example, 1.0, 1.0)
+        self._solve_and_decide = kernels.entry_point(kernels.solve_and_decide, *example, 1.0, 1.0, 1)
         self._report = kernels.entry_point(kernels.report, clock, ledger, policy, self._discard, 1, 1.0)
 
     @property
@@ -117,7 +108,7 @@ class FTRL:
     @property
     def round(self) -> int:
         """t: decisions made so far."""
-        return self._round
+        return int(self._round.item())
 
     @property
     def outstanding(self) -> int:
@@ -127,17 +118,18 @@ class FTRL:
     @property
     def backlog(self) -> int:
         """D_t: the outstanding rounds that the tuning counted, summed over all rounds so far."""
-        return int(self._clock["backlog"][0])
+        return int(self._backlog.item())
 
     @property
     def losses(self) -> NDArray[np.float64]:
         """Lobs: each arm's estimated total loss, unbiased over the rounds reported so far."""
-        return np.array(self._policy[kernels.LOSSES])
+        with self._lock:
+            return np.array(self._policy[kernels.LOSSES])
 
     def __repr__(self) -> str:
         return (
             f"FTRL(n_arms={self._n_arms}, tuning={self._tuning!r}, refresh={self._refresh}): "
-            f"round {self._round}, {self.outstanding} outstanding"
+            f"round {self.round}, {self.outstanding} outstanding"
         )
 
     def _coming_rates(self) -> tuple[float, float]:
@@ -145,8 +137,9 @@ class FTRL:
         if self._n_arms == 1:
             return 1.0, 0.0  # nothing to choose, and ln k = 0
         counted: int = self._counted.item() - self._late.item()
-        rates = self._tuning.rates(self._n_arms, self._round + 1, counted, self._backlog.item() + counted)
-        return proper_rates(self._tuning, self._round + 1, self._rates, rates)
+        coming: int = self._round.item() + 1
+        rates = self._tuning.rates(self._n_arms, coming, counted, self._backlog.item() + counted)
+        return proper_rates(self._tuning, coming, self._rates, rates)
 
     @overload
     def ask(self) -> Decision: ...
@@ -154,44 +147,38 @@ class FTRL:
     def ask(self, size: int) -> list[Decision]: ...
     def ask(self, size: int | None = None) -> Decision | list[Decision]:
         """Decide the next round, or the next `size` rounds from one distribution."""
-        if size is not None:
-            return self._ask_batch(whole_number("size", size, 0))
-        rates = self._coming_rates() if self._left < 1 else None
-        if not self._uniforms:
-            self._uniforms = self._generator.random(UNIFORMS)[::-1].tolist()
-        if self._room < 1:
-            self._make_room(1)
-        uniform = self._uniforms.pop()
-        if rates is None:
-            arm, probability = self._decide(self._clock, self._ledger, self._policy, self._cdf, self._patience, uniform)
-            self._left -= 1
-        else:
-            arm, probability = self._solve_and_decide(
-                self._clock, self._ledger, self._policy, self._cdf, self._patience, uniform, rates[0], rates[1]
-            )
-            self._rates = rates
-            self._left = self._refresh - 1
-        self._room -= 1
-        self._round += 1
-        return Decision(self._round, arm, probability)
+        with self._lock:
+            if size is not None:
+                return self._ask_batch(whole_number("size", size, 0))
+            rates = self._coming_rates() if self._left.item() < 1 else None
+            if not self._uniforms:
+                self._uniforms = self._generator.random(UNIFORMS)[::-1].tolist()
+            uniform = self._uniforms.pop()
+            while True:
+                arrays = self._clock, self._ledger, self._policy, self._cdf
+                if rates is None:
+                    decision = self._decide(*arrays, self._patience, uniform)
+                else:
+                    decision = self._solve_and_decide(*arrays, self._patience, uniform, *rates, self._refresh)
+                    self._rates = rates
+                if decision[0]:
+                    return Decision(*decision)
+                self._make_room(1)
 
     def _ask_batch(self, size: int) -> list[Decision]:
         if size == 0:
             return []
-        rates = self._coming_rates() if self._left < size else None
-        if self._room < size:
-            self._make_room(size)
-        if rates is not None:
-            kernels.solve_once(self._clock, self._policy, self._cdf, *rates)
+        rates = self._coming_rates() if self._left.item() < 1 else None
+        self._make_room(size)
+        first, uniforms = self.round + 1, self._take_uniforms(size)
+        arrays = self._clock, self._ledger, self._policy, self._cdf
+        if rates is None:
+            arms, probabilities = kernels.decide_batch(*arrays, self._patience, uniforms)
+        else:
+            arms, probabilities = kernels.solve_and_decide_batch(
+                *arrays, self._patience, uniforms, *rates, self._refresh
+            )
             self._rates = rates
-            self._left = self._refresh
-        uniforms = self._take_uniforms(size)
-        arms = kernels.decide_batch(self._clock, self._ledger, self._policy, self._cdf, self._patience, uniforms)
-        first = self._round + 1
-        self._left -= size
-        self._room -= size
-        self._round += size
-        probabilities = self._policy[kernels.X, arms]
         return list(map(Decision, range(first, first + size), arms.tolist(), probabilities.tolist()))
 
     def _take_uniforms(self, size: int) -> NDArray[np.float64]:
@@ -200,35 +187,39 @@ class FTRL:
         return np.append(kept, self._generator.random(size - len(kept)))
 
     def _make_room(self, size: int) -> None:
-        """Drop the ledger's told rows; grow it by half if that leaves less than a quarter free."""
+        """Drop the ledger's told rows if it is full; grow it by half if that leaves less than a quarter free."""
+        capacity = self._ledger.size
+        if capacity - int(self._clock["rows"][0]) >= size:
+            return
         kernels.compact(self._clock, self._ledger)
-        rows, capacity = int(self._clock["rows"][0]), self._ledger.size
+        rows = int(self._clock["rows"][0])
         if capacity - rows < max(size, capacity // 4):
             self._ledger.resize(max(rows + size, capacity + capacity // 2), refcheck=False)  # in place: no second copy
-        self._room = self._ledger.size - rows
 
     def tell(self, round: int, loss: float) -> None:
         """Report the loss in [0, 1] of an earlier round: in any order, at any time, once."""
         value = loss if type(loss) is float else as_float(loss)
         if not 0.0 <= value <= 1.0:
-            raise InvalidInput(f"loss must be a number from 0 to 1, got {loss!r}; rescale it, or use 1 - reward")
+            hint = "" if math.isnan(value) else "; rescale it, or use 1 - reward"
+            raise InvalidInput(f"loss must be a number from 0 to 1, got {loss!r}{hint}")
         if type(round) is not int:
-            round = whole_number("round", round, 1)
-        if not 1 <= round <= self._round:
-            raise UnknownRound(
-                f"round {round} was never asked; rounds so far: {f'1 to {self._round}' if self._round else 'none'}"
-            )
-        if not self._report(self._clock, self._ledger, self._policy, self._discard, round, value):
-            raise DuplicateReport(f"round {round} has been reported already; a round takes one report")
+            round = whole_number("round (a decision's .round)", round, 1, math.inf)
+        with self._lock:
+            asked: int = self._round.item()
+            if not 1 <= round <= asked:
+                raise UnknownRound(
+                    f"round {round} was never asked; rounds so far: {f'1 to {asked}' if asked else 'none'}"
+                )
+            if not self._report(self._clock, self._ledger, self._policy, self._discard, round, value):
+                raise DuplicateReport(f"round {round} has been reported already; a round takes one report")
 
     def distribution(self) -> NDArray[np.float64]:
         """x of the coming round: the probability of each arm. Changes nothing."""
-        if self._left >= 1:
-            return np.array(self._policy[kernels.X])
-        alpha, beta = self._coming_rates()
-        policy = self._policy.copy()
-        kernels.argmin(policy, alpha, beta)
-        return np.array(policy[kernels.X])
+        with self._lock:
+            policy = self._policy.copy()
+            if self._left.item() < 1:
+                kernels.argmin(policy, *self._coming_rates())
+            return np.array(policy[kernels.X])
 
     def certificate(self) -> float:
         """The number that the expected regret so far provably does not exceed, in O(1) (docs/certificate.md).
@@ -238,24 +229,25 @@ class FTRL:
         """
         if self._n_arms == 1:
             return 0.0
-        clock = self._clock[0]
+        with self._lock:
+            clock = self._clock[0].copy()
         charge = clock["charge"] + clock["charged"] * clock["drift"] - clock["base"]
-        return min(float(self._round), penalty(self._n_arms, *self._rates) + float(charge))
+        return min(float(clock["round"]), penalty(self._n_arms, clock["alpha"], clock["beta"]) + float(charge))
 
     def snapshot(self) -> dict[str, Any]:
         """The whole state as plain data that survives JSON; the generator is part of it."""
-        kernels.compact(self._clock, self._ledger)
-        self._room = self._ledger.size - int(self._clock["rows"][0])
-        arrays = self._clock, self._ledger, self._policy
-        settings = self._n_arms, self._tuning, self._refresh, self._left
-        return snapshots.encode(snapshots.State(*settings, *arrays, self._generator, self._uniforms))
+        with self._lock:
+            kernels.compact(self._clock, self._ledger)
+            arrays = self._clock, self._ledger, self._policy
+            settings = self._n_arms, self._tuning, self._refresh
+            return snapshots.encode(snapshots.State(*settings, *arrays, self._generator, self._uniforms))
 
     @classmethod
     def restore(cls, snapshot: Any, tuning: Tuning | None = None) -> Self:
         """The learner of a snapshot, to the last bit; `tuning` is needed only if it is your own class."""
         state = snapshots.decode(snapshot, tuning)
         learner = cls(state.n_arms, state.tuning, refresh=state.refresh)
-        learner._attach(state.clock, state.ledger, state.policy, state.left)
+        learner._attach(state.clock, state.ledger, state.policy)
         learner._generator, learner._uniforms = state.generator, state.uniforms
         return learner
 

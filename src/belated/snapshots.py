@@ -1,6 +1,5 @@
 """A learner's state as plain data: lists, numbers and strings that any JSON library keeps exactly."""
 
-import dataclasses
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +21,6 @@ class State(NamedTuple):
     n_arms: int
     tuning: Tuning
     refresh: int
-    left: int
     clock: Any
     ledger: Any
     policy: NDArray[np.float64]
@@ -39,7 +37,6 @@ def encode(state: State) -> dict[str, Any]:
         "n_arms": state.n_arms,
         "tuning": _encode_tuning(state.tuning),
         "refresh": state.refresh,
-        "left": state.left,
         "clock": {name: state.clock[name][0].item() for name in kernels.CLOCK.names or ()},
         "ledger": {name: used[name].tolist() for name in kernels.LEDGER.names or ()},
         **{name: state.policy[row].tolist() for name, row in KEPT_ROWS.items()},
@@ -51,7 +48,8 @@ def encode(state: State) -> dict[str, Any]:
 def decode(data: Any, tuning: Tuning | None = None) -> State:
     """The state of a snapshot; anything else is refused with a SnapshotError."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise SnapshotError(f"not a snapshot of a learner: expected a dict with format {FORMAT!r}")
+        hint = "; pass what json.loads gives" if isinstance(data, str | bytes) else ""
+        raise SnapshotError(f"not a snapshot of a learner: expected a dict with format {FORMAT!r}{hint}")
     if data.get("version") != VERSION:
         raise SnapshotError(f"snapshot version {data.get('version')!r} is not {VERSION}, the one this release reads")
     try:
@@ -63,7 +61,7 @@ def decode(data: Any, tuning: Tuning | None = None) -> State:
 
 
 def _decode(data: dict[str, Any], tuning: Tuning | None) -> State:
-    n_arms, refresh, left = (_integer(data, name) for name in ("n_arms", "refresh", "left"))
+    n_arms, refresh = _integer(data, "n_arms"), _integer(data, "refresh")
     clock = np.zeros(1, kernels.CLOCK)
     for name in kernels.CLOCK.names or ():
         clock[name] = _array(name, [data["clock"][name]], kernels.CLOCK[name], 1)
@@ -77,7 +75,7 @@ def _decode(data: dict[str, Any], tuning: Tuning | None) -> State:
         policy[row] = values
     uniforms = _array("uniforms", data["uniforms"], np.dtype(float), len(data["uniforms"])).tolist()
     arrays = clock, ledger, policy
-    settings = n_arms, _decode_tuning(data["tuning"], tuning), refresh, left
+    settings = n_arms, _decode_tuning(data["tuning"], tuning), refresh
     state = State(*settings, *arrays, _decode_generator(data["generator"]), uniforms)
     _check(state, rows)
     return state
@@ -107,8 +105,14 @@ def _check(state: State, rows: int) -> None:
     x = policy[kernels.X]
     sound = {
         "n_arms": state.n_arms >= 1,
-        "refresh": state.refresh >= 1 and state.left < state.refresh + 1,
+        "refresh": state.refresh >= 1 and clock["left"] <= state.refresh,
         "clock": min(clock["round"], clock["solves"], clock["backlog"], clock["alpha"], clock["beta"]) >= 0
+        and clock["round"] <= 2**53
+        and max(clock["alpha"], clock["beta"]) <= tunings.LARGEST_RATE
+        and 0 <= clock["charge"] <= clock["round"]
+        and clock["drift"] >= 0
+        and np.isclose(clock["base"], ledger["base"][charged].sum(), rtol=1e-6, atol=1e-6)
+        and np.isclose(clock["late_base"], ledger["base"][charged & late].sum(), rtol=1e-6, atol=1e-6)
         and clock["rows"] == rows
         and clock["outstanding"] == np.count_nonzero(probabilities > 0)
         and clock["counted"] == np.count_nonzero(counted)
@@ -133,7 +137,9 @@ def _check(state: State, rows: int) -> None:
 
 
 def _encode_tuning(tuning: Tuning) -> dict[str, Any]:
-    settings: dict[str, Any] = dataclasses.asdict(tuning) if dataclasses.is_dataclass(tuning) else {}
+    """The name and attributes of a tuning; of what is no plain value, its repr, to be compared only."""
+    plain = (bool, int, float, str, type(None))
+    settings = {key: value if isinstance(value, plain) else repr(value) for key, value in vars(tuning).items()}
     return {"name": type(tuning).__name__, **settings}
 
 
@@ -149,7 +155,7 @@ def _decode_tuning(data: dict[str, Any], tuning: Tuning | None) -> Tuning:
     else:
         built = tuning
     if _encode_tuning(built) != data:
-        raise SnapshotError(f"the snapshot was made with the tuning {data!r}, not with {tuning!r}")
+        raise SnapshotError(f"the snapshot was made with the tuning {data!r}, not with {built!r}")
     return built
 
 

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from belated import kernels
-from belated.errors import ImproperRule, InvalidInput
+from belated.errors import ImproperRule
+from belated.validation import as_delays, as_float, positive_number, truth, whole_number
 
 SMALLEST_RATE, LARGEST_RATE = 1e-15, 1e15  # beyond them the arithmetic of the argmin could overflow
 
@@ -41,12 +42,7 @@ class Tuning(ABC):
         return math.inf
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
-
-
-def _check_positive(name: str, value: float) -> None:
-    if not 0 < value < math.inf:
-        raise InvalidInput(f"{name} must be a positive finite number, got {value!r}")
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
 
 
 @final
@@ -61,7 +57,7 @@ class Simple(Tuning):
     elementwise = True
 
     def __post_init__(self) -> None:
-        _check_positive("scale", self.scale)
+        object.__setattr__(self, "scale", positive_number("scale", self.scale))
 
     def rates(self, n_arms: int, round: int, outstanding: int, backlog: int) -> tuple[float, float]:
         return sqrt(round), self.scale * sqrt(2 * backlog / math.log(n_arms))
@@ -84,7 +80,8 @@ class Advanced(Tuning):
     elementwise = True
 
     def __post_init__(self) -> None:
-        _check_positive("scale", self.scale)
+        object.__setattr__(self, "scale", positive_number("scale", self.scale))
+        object.__setattr__(self, "discard", truth("discard", self.discard))
 
     def rates(self, n_arms: int, round: int, outstanding: int, backlog: int) -> tuple[float, float]:
         return sqrt(round), self.scale * sqrt(backlog / math.log(n_arms))
@@ -119,7 +116,7 @@ class Exp3(Tuning):
     elementwise = True
 
     def __post_init__(self) -> None:
-        _check_positive("eta", self.eta)
+        object.__setattr__(self, "eta", positive_number("eta", self.eta))
 
     def rates(self, n_arms: int, round: int, outstanding: int, backlog: int) -> tuple[float, float]:
         return 0.0 * round, 1 / self.eta + 0.0 * backlog
@@ -137,26 +134,35 @@ class AdaptiveExp3(Tuning):
     elementwise = True
 
     def __post_init__(self) -> None:
-        _check_positive("scale", self.scale)
+        object.__setattr__(self, "scale", positive_number("scale", self.scale))
 
     def rates(self, n_arms: int, round: int, outstanding: int, backlog: int) -> tuple[float, float]:
         return 0.0 * round, self.scale * sqrt((n_arms * round + 2 * backlog) / math.log(n_arms))
 
 
-def proper_rates(
-    tuning: Tuning, round: int, before: tuple[float, float], rates: tuple[float, float]
-) -> tuple[float, float]:
+def proper_rates(tuning: Tuning, round: int, before: tuple[float, float], rates: Any) -> tuple[float, float]:
     """The rates of a round as floats, if they may follow those of the round before; an ImproperRule otherwise."""
     try:
-        alpha, beta = float(rates[0]), float(rates[1])
-    except (TypeError, ValueError, IndexError):
+        alpha, beta = rates
+    except (TypeError, ValueError):
         alpha = beta = math.nan
+    alpha, beta = as_float(alpha), as_float(beta)
     if before[0] <= alpha <= LARGEST_RATE and before[1] <= beta <= LARGEST_RATE and alpha + beta >= SMALLEST_RATE:
         return alpha, beta
     raise ImproperRule(
         f"{tuning!r} gave (alpha, beta) = {rates!r} in round {round} after {before!r}: both must be numbers from 0 to "
         f"{LARGEST_RATE:g} that never decrease, and their sum at least {SMALLEST_RATE:g}"
     )
+
+
+def proper_patience(tuning: Tuning, n_arms: int) -> float:
+    """The tuning's patience as a float; an ImproperRule if it is not a number >= 0. With one arm nothing is skipped."""
+    if n_arms == 1:
+        return math.inf
+    patience = tuning.patience(n_arms)
+    if not as_float(patience) >= 0:
+        raise ImproperRule(f"{tuning!r} has the patience {patience!r}: it must be a number >= 0, or infinite")
+    return as_float(patience)
 
 
 class Schedule(NamedTuple):
@@ -166,16 +172,6 @@ class Schedule(NamedTuple):
     beta: NDArray[np.float64]
     backlog: NDArray[np.int64]
     skipped_in: NDArray[np.int64]  # the round that stopped counting this one; 0: none did
-
-
-def as_delays(delays: ArrayLike) -> NDArray[np.int64]:
-    """Validated delays d_1..d_n."""
-    array = np.asarray(delays)
-    if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
-        raise InvalidInput(f"delays must be a non-empty sequence of whole numbers, got {delays!r}")
-    if array.min() < 0:
-        raise InvalidInput(f"delays must not be negative, got {array.min()} in round {array.argmin() + 1}")
-    return array.astype(np.int64)
 
 
 def outstanding_counts(delays: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -189,23 +185,24 @@ def outstanding_counts(delays: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def schedule(tuning: Tuning, n_arms: int, delays: ArrayLike) -> Schedule:
     """The rates of every round, computed beforehand: they depend on the delays alone."""
-    waits = as_delays(delays)
-    n = waits.size
-    waits = np.minimum(waits, n)
-    arrival_order = np.argsort(np.arange(n) + waits, kind="stable")
-    patience = tuning.patience(n_arms) if n_arms > 1 else math.inf
-    backlog, skipped_in = kernels.backlogs(waits, arrival_order, patience)
-    rounds, counted = np.arange(1, n + 1), np.diff(backlog, prepend=0)
-    if n_arms == 1:
-        alpha, beta = np.ones(n), np.zeros(n)
-    elif tuning.elementwise:
-        alpha, beta = tuning.rates(n_arms, rounds, counted, backlog)  # type: ignore[arg-type,assignment]
-    else:
-        rows = zip(rounds.tolist(), counted.tolist(), backlog.tolist(), strict=True)
-        alpha, beta = np.array([tuning.rates(n_arms, *row) for row in rows], np.float64).T
-    rising = (np.diff(alpha, prepend=0.0) >= 0) & (np.diff(beta, prepend=0.0) >= 0)
-    if not (rising & (alpha <= LARGEST_RATE) & (beta <= LARGEST_RATE) & (alpha + beta >= SMALLEST_RATE)).all():
-        before = 0.0, 0.0
-        for t, rates in enumerate(zip(alpha.tolist(), beta.tolist(), strict=True), 1):
-            before = proper_rates(tuning, t, before, rates)  # raises in the first round that is not proper
+    n_arms, waits = whole_number("n_arms", n_arms, 1), as_delays(delays)
+    rounds = np.arange(1, waits.size + 1)
+    arrival_order = np.argsort(rounds + waits, kind="stable")
+    backlog, skipped_in = kernels.backlogs(waits, arrival_order, proper_patience(tuning, n_arms))
+    alpha, beta = _all_rates(tuning, n_arms, rounds, backlog)
     return Schedule(alpha, beta, backlog, skipped_in)
+
+
+def _all_rates(tuning: Tuning, n_arms: int, rounds: NDArray[np.int64], backlog: NDArray[np.int64]) -> tuple[Any, Any]:
+    if n_arms == 1:
+        return np.ones(rounds.size), np.zeros(rounds.size)
+    counted = np.diff(backlog, prepend=0)
+    if tuning.elementwise:  # ours: proper by their formulas
+        return tuning.rates(n_arms, rounds, counted, backlog)  # type: ignore[arg-type]
+    rates = (0.0, 0.0)
+    pairs = []
+    for row in zip(rounds.tolist(), counted.tolist(), backlog.tolist(), strict=True):
+        rates = proper_rates(tuning, row[0], rates, tuning.rates(n_arms, *row))
+        pairs.append(rates)
+    alpha, beta = np.array(pairs).T
+    return alpha, beta

@@ -9,7 +9,7 @@ from belated.kernels.arithmetic import exp
 from belated.kernels.clock import CLOCK, LEDGER, backlogs, compact, report
 from belated.kernels.compiling import Floats, Records, compiled, entry_point
 from belated.kernels.draw import BLOCK, accumulate, draw
-from belated.kernels.rounds import decide, decide_batch, solve_and_decide, solve_once
+from belated.kernels.rounds import decide, decide_batch, solve_and_decide, solve_and_decide_batch
 
 __all__ = [
     "BLOCK",
@@ -34,5 +34,5 @@ __all__ = [
     "exp",
     "report",
     "solve_and_decide",
-    "solve_once",
+    "solve_and_decide_batch",
 ]

@@ -22,6 +22,7 @@ from belated.kernels.compiling import Floats, Integers, Record, Records, compile
 CLOCK = np.dtype(
     [
         ("round", np.int64),  # t: decisions made
+        ("left", np.int64),  # decisions the present distribution may still serve
         ("solves", np.int64),  # distributions computed
         ("outstanding", np.int64),  # decisions without feedback
         ("counted", np.int64),  # o_t: open rounds the tuning still waits for, late ones included

@@ -22,14 +22,17 @@ def solve(clock: Record, policy: Floats, cdf: Floats, alpha: float, beta: float)
 @compiled
 def decide(
     clocks: Records, ledger: Records, policy: Floats, cdf: Floats, patience: float, uniform: float
-) -> tuple[int, float]:
-    """One decision from the distribution in force: the arm and its probability."""
+) -> tuple[int, int, float]:
+    """One decision from the distribution in force: round, arm and probability; round 0 if the ledger is full."""
     clock = clocks[0]
+    if clock.rows == ledger.shape[0]:
+        return 0, 0, 0.0
     count(clock, ledger, patience)
     arm = draw(policy[X], cdf, uniform)
     probability = policy[X, arm]
     enter(clock, ledger, policy.shape[1], arm, probability)
-    return arm, probability
+    clock.left -= 1
+    return clock.round, arm, probability
 
 
 @compiled
@@ -42,24 +45,40 @@ def solve_and_decide(
     uniform: float,
     alpha: float,
     beta: float,
-) -> tuple[int, float]:
-    """A fresh distribution and one decision from it: the arm and its probability."""
-    solve(clocks[0], policy, cdf, alpha, beta)
+    refresh: int,
+) -> tuple[int, int, float]:
+    """A fresh distribution, to serve `refresh` decisions, and the first of them."""
+    if clocks[0].rows < ledger.shape[0]:
+        solve(clocks[0], policy, cdf, alpha, beta)
+        clocks[0].left = refresh
     return decide(clocks, ledger, policy, cdf, patience, uniform)
 
 
 @compiled
 def decide_batch(
     clocks: Records, ledger: Records, policy: Floats, cdf: Floats, patience: float, uniforms: Floats
-) -> Integers:
-    """One decision for each uniform, all from the distribution in force: the arms."""
+) -> tuple[Integers, Floats]:
+    """One decision for each uniform, all from the distribution in force: arms and probabilities. Needs room for all."""
     arms = np.empty(uniforms.shape[0], np.int64)
+    probabilities = np.empty(uniforms.shape[0])
     for i in range(uniforms.shape[0]):
-        arms[i], _ = decide(clocks, ledger, policy, cdf, patience, uniforms[i])
-    return arms
+        _, arms[i], probabilities[i] = decide(clocks, ledger, policy, cdf, patience, uniforms[i])
+    return arms, probabilities
 
 
 @compiled
-def solve_once(clocks: Records, policy: Floats, cdf: Floats, alpha: float, beta: float) -> None:
-    """A fresh distribution, for a batch of decisions."""
+def solve_and_decide_batch(
+    clocks: Records,
+    ledger: Records,
+    policy: Floats,
+    cdf: Floats,
+    patience: float,
+    uniforms: Floats,
+    alpha: float,
+    beta: float,
+    refresh: int,
+) -> tuple[Integers, Floats]:
+    """A fresh distribution and a batch of decisions from it. Needs room for all."""
     solve(clocks[0], policy, cdf, alpha, beta)
+    clocks[0].left = refresh
+    return decide_batch(clocks, ledger, policy, cdf, patience, uniforms)

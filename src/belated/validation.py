@@ -1,0 +1,60 @@
+"""Input from outside, validated at the edge, once: each function returns the clean value or raises InvalidInput."""
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from belated.errors import InvalidInput
+
+LARGEST = 2**31 - 1  # of any count: more arms or decisions at once do not fit into memory
+
+
+def as_float(value: Any) -> float:
+    """Any real number as a float; NaN for everything else, text included."""
+    if isinstance(value, str | bytes | bytearray):
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def whole_number(name: str, value: Any, least: int, largest: float = LARGEST) -> int:
+    """An integer from least to largest; True and False are none."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if not least <= number <= largest or isinstance(value, bool | np.bool_):
+        range_ = f">= {least}" if largest == math.inf else f"from {least} to {largest}"
+        raise InvalidInput(f"{name} must be a whole number {range_}, got {value!r}")
+    return number
+
+
+def positive_number(name: str, value: Any) -> float:
+    """A positive finite float."""
+    number = as_float(value)
+    if not 0 < number < math.inf or isinstance(value, bool | np.bool_):
+        raise InvalidInput(f"{name} must be a positive finite number, got {value!r}")
+    return number
+
+
+def truth(name: str, value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidInput(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def as_delays(delays: ArrayLike) -> NDArray[np.int64]:
+    """Delays d_1..d_n."""
+    array = np.asarray(delays)
+    if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
+        raise InvalidInput(f"delays must be a non-empty sequence of whole numbers, got {delays!r:.80}")
+    if array.min() < 0:
+        raise InvalidInput(f"delays must not be negative, got {array.min()} in round {array.argmin() + 1}")
+    waits: NDArray[np.int64] = np.minimum(array, LARGEST).astype(np.int64)  # no game is longer: that means never
+    return waits

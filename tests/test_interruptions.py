@@ -1,0 +1,77 @@
+"""A learner survives what happens around it: interrupts at any moment, several threads."""
+
+import signal
+import threading
+import time
+from types import FrameType
+
+import numpy as np
+
+from belated import FTRL, Decision
+
+
+class Interrupted(Exception):
+    """Raised from a signal handler, as KeyboardInterrupt is."""
+
+
+def test_an_interrupt_between_any_two_steps_leaves_no_half_decision() -> None:
+    def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        raise Interrupted
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    learner, interrupts, generator = FTRL(5, seed=1), 0, np.random.default_rng(1)
+    deadline = time.monotonic() + 3
+    try:
+        while time.monotonic() < deadline:
+            decision = None
+            try:
+                signal.setitimer(signal.ITIMER_REAL, generator.uniform(2e-5, 4e-4))
+                while True:
+                    decision = learner.ask()
+                    if decision.round % 3:
+                        learner.tell(decision.round, 1.0)
+            except Interrupted:
+                interrupts += 1
+            check(learner, decision)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert interrupts > 300
+
+
+def check(learner: FTRL, last: Decision | None) -> None:
+    """All invariants hold (restoring checks them), and the next decision is reported to its own arm."""
+    FTRL.restore(learner.snapshot())
+    assert last is None or last.round <= learner.round
+    decision, before = learner.ask(), learner.losses
+    assert decision.round == learner.round
+    learner.tell(decision.round, 1.0)
+    (arm,) = np.flatnonzero(learner.losses - before)
+    assert arm == decision.arm
+
+
+def test_threads_may_share_a_learner() -> None:
+    learner, per_thread, threads = FTRL(5, seed=1), 3000, 4
+    rounds: list[int] = []
+
+    def work() -> None:
+        waiting = []
+        for step in range(per_thread):
+            waiting.append(learner.ask().round)
+            if step % 2:
+                learner.tell(waiting[step // 2], 0.5)
+            if step % 500 == 0:
+                learner.snapshot()
+                learner.distribution()
+        for round in waiting[per_thread // 2 :]:
+            learner.tell(round, 0.5)
+        rounds.extend(waiting)
+
+    workers = [threading.Thread(target=work) for _ in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert sorted(rounds) == list(range(1, per_thread * threads + 1))
+    assert learner.outstanding == 0
+    FTRL.restore(learner.snapshot())
