@@ -8,7 +8,7 @@ import mpmath as mp
 import numpy as np
 from numpy.typing import NDArray
 
-from belated import Decision, Learner
+from belated import FTRL, Decision, Learner, kernels
 
 
 def exact_argmin(losses: Sequence[float], alpha: float, beta: float, digits: int = 40) -> list[mp.mpf]:
@@ -39,6 +39,13 @@ def exact_argmin(losses: Sequence[float], alpha: float, beta: float, digits: int
         x = [arm(gap + (low + high) / 2) for gap in gaps]
         mass = mp.fsum(x)
         return [value / mass for value in x]
+
+
+def kernel_argmin(policy: NDArray[np.float64], alpha: float, beta: float) -> NDArray[np.float64]:
+    """x as the learner computes it: the argmin from the v of `policy`, normalised."""
+    assert kernels.argmin(policy, alpha, beta)  # it converged
+    kernels.normalise(policy[kernels.X], np.empty(-(-policy.shape[1] // kernels.BLOCK)))
+    return np.array(policy[kernels.X])
 
 
 class Algorithm2(NamedTuple):
@@ -121,6 +128,11 @@ class TsallisInf:
         arm = int(np.searchsorted(np.cumsum(w), self.generator.random(), side="right"))
         self.losses[arm] += loss_of_arm[arm] / w[arm]
         return arm, float(w[arm])
+
+
+def rates_of(learner: FTRL) -> tuple[float, float]:
+    """(alpha, beta) of the distribution in force."""
+    return float(learner._clock["alpha"][0]), float(learner._clock["beta"][0])
 
 
 def play(learner: Learner, delays: Sequence[int], losses: NDArray[np.float64]) -> list[Decision]:

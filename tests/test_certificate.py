@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from catalogue import TUNINGS
 from numpy.typing import NDArray
-from oracles import Log, literal_certificate, play, theory_certificate
+from oracles import Log, kernel_argmin, literal_certificate, play, rates_of, theory_certificate
 from test_clock import random_delays
 
 from belated import FTRL, Advanced, Simple, Tsallis, Tuning, bounds, kernels
@@ -30,7 +30,7 @@ def run(learner: FTRL, delays: NDArray[np.int64], batches: list[int] | None = No
             known |= told - discarded
         for _ in range(size):
             t += 1
-            log.append(Log(*learner._rates, frozenset(known)))
+            log.append(Log(*rates_of(learner), frozenset(known)))
             due.setdefault(t + int(delays[t - 1]), []).append(t)
         for arrival in [when for when in due if when <= t]:
             for s in due.pop(arrival):
@@ -88,8 +88,7 @@ def potential(losses: NDArray[np.float64], alpha: float, beta: float) -> tuple[N
     """x(L) and Phi(L) = max over the simplex of -<x, L> - F(x)."""
     policy = np.zeros((kernels.ROWS, losses.size))
     policy[kernels.LOSSES] = losses
-    kernels.argmin(policy, alpha, beta)
-    x = policy[kernels.X].copy()
+    x = kernel_argmin(policy, alpha, beta)
     entropy = x[x > 0] @ np.log(x[x > 0])
     return x, float(-x @ losses + 2 * alpha * np.sqrt(x).sum() - beta * entropy)
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from catalogue import TUNINGS, Own
+from oracles import rates_of
 
 from belated import FTRL, AdaptiveExp3, Advanced, Exp3, ImproperRule, InvalidInput, Simple, Tsallis, Tuning
 from belated.tunings import schedule
@@ -43,7 +44,7 @@ def test_a_schedule_has_the_rates_of_the_live_learner(name: str) -> None:
     due: dict[int, list[int]] = {}
     for t, delay in enumerate(delays, 1):
         learner.ask()
-        live.append(learner._rates)
+        live.append(rates_of(learner))
         due.setdefault(t + delay, []).append(t)
         for s in due.pop(t, []):
             learner.tell(s, 0.5)
@@ -101,7 +102,7 @@ def test_rates_may_be_any_numbers() -> None:
     learner = FTRL(3, Scripted((1, np.float32(2)), (np.int64(1), 2)), seed=1)
     learner.ask()
     learner.ask()
-    assert learner._rates == (1.0, 2.0)
+    assert rates_of(learner) == (1.0, 2.0)
 
 
 class Impatient(Own):

@@ -81,7 +81,6 @@ class FTRL:
         self._clock, self._ledger, self._policy = clock, ledger, policy
         self._cdf = np.empty(-(-self._n_arms // kernels.BLOCK))
         kernels.accumulate(policy[kernels.X], self._cdf)
-        self._rates = float(clock["alpha"][0]), float(clock["beta"][0])  # the least that the next may be
         self._round, self._left, self._backlog = (
             clock["round"],
             clock["left"],
@@ -133,13 +132,16 @@ class FTRL:
         )
 
     def _coming_rates(self) -> tuple[float, float]:
-        """The rates of a solve for the coming round, checked to be proper."""
+        """What the tuning gives for a solve in the coming round, not checked."""
         if self._n_arms == 1:
             return 1.0, 0.0  # nothing to choose, and ln k = 0
-        counted: int = self._counted.item() - self._late.item()
-        coming: int = self._round.item() + 1
-        rates = self._tuning.rates(self._n_arms, coming, counted, self._backlog.item() + counted)
-        return proper_rates(self._tuning, coming, self._rates, rates)
+        counted = self._counted.item() - self._late.item()
+        return self._tuning.rates(self._n_arms, self._round.item() + 1, counted, self._backlog.item() + counted)
+
+    def _check(self, rates: tuple[float, float]) -> tuple[float, float]:
+        """The rates for the coming round, or an ImproperRule."""
+        before = float(self._clock["alpha"][0]), float(self._clock["beta"][0])
+        return proper_rates(self._tuning, self.round + 1, before, rates)
 
     @overload
     def ask(self) -> Decision: ...
@@ -150,25 +152,35 @@ class FTRL:
         with self._lock:
             if size is not None:
                 return self._ask_batch(whole_number("size", size, 0))
-            rates = self._coming_rates() if self._left.item() < 1 else None
             if not self._uniforms:
                 self._uniforms = self._generator.random(UNIFORMS)[::-1].tolist()
-            uniform = self._uniforms.pop()
-            while True:
-                arrays = self._clock, self._ledger, self._policy, self._cdf
-                if rates is None:
-                    decision = self._decide(*arrays, self._patience, uniform)
-                else:
-                    decision = self._solve_and_decide(*arrays, self._patience, uniform, *rates, self._refresh)
-                    self._rates = rates
-                if decision[0]:
-                    return Decision(*decision)
+            decision = self._decide_once()
+            if decision[0] == 0:
                 self._make_room(1)
+                decision = self._decide_once()
+            self._uniforms.pop()
+            return tuple.__new__(Decision, decision)  # Decision(*decision), without its detour through Python
+
+    def _decide_once(self) -> tuple[int, int, float]:
+        """A decision with the next uniform; its round is 0 if the ledger is full."""
+        uniform = self._uniforms[-1]
+        if self._left.item() >= 1:
+            return self._decide(self._clock, self._ledger, self._policy, self._cdf, self._patience, uniform)
+        rates = self._coming_rates()
+        if not (type(rates) is tuple and len(rates) == 2 and type(rates[0]) is float is type(rates[1])):
+            rates = self._check(rates)
+        alpha, beta = rates
+        decision = self._solve_and_decide(
+            self._clock, self._ledger, self._policy, self._cdf, self._patience, uniform, alpha, beta, self._refresh
+        )
+        if decision[0] < 0:  # the kernel has found them improper: say why
+            self._check(rates)
+        return decision
 
     def _ask_batch(self, size: int) -> list[Decision]:
         if size == 0:
             return []
-        rates = self._coming_rates() if self._left.item() < 1 else None
+        rates = self._check(self._coming_rates()) if self._left.item() < 1 else None
         self._make_room(size)
         first, uniforms = self.round + 1, self._take_uniforms(size)
         arrays = self._clock, self._ledger, self._policy, self._cdf
@@ -178,7 +190,6 @@ class FTRL:
             arms, probabilities = kernels.solve_and_decide_batch(
                 *arrays, self._patience, uniforms, *rates, self._refresh
             )
-            self._rates = rates
         return list(map(Decision, range(first, first + size), arms.tolist(), probabilities.tolist()))
 
     def _take_uniforms(self, size: int) -> NDArray[np.float64]:
@@ -218,7 +229,8 @@ class FTRL:
         with self._lock:
             policy = self._policy.copy()
             if self._left.item() < 1:
-                kernels.argmin(policy, *self._coming_rates())
+                kernels.argmin(policy, *self._check(self._coming_rates()))
+                kernels.normalise(policy[kernels.X], np.empty_like(self._cdf))
             return np.array(policy[kernels.X])
 
     def certificate(self) -> float:

@@ -108,7 +108,7 @@ def _check(state: State, rows: int) -> None:
         "refresh": state.refresh >= 1 and clock["left"] <= state.refresh,
         "clock": min(clock["round"], clock["solves"], clock["backlog"], clock["alpha"], clock["beta"]) >= 0
         and clock["round"] <= 2**53
-        and max(clock["alpha"], clock["beta"]) <= tunings.LARGEST_RATE
+        and max(clock["alpha"], clock["beta"]) <= kernels.LARGEST_RATE
         and 0 <= clock["charge"] <= clock["round"]
         and clock["drift"] >= 0
         and np.isclose(clock["base"], ledger["base"][charged].sum(), rtol=1e-6, atol=1e-6)

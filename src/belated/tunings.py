@@ -9,6 +9,7 @@ ZS20: Zimmert & Seldin, An Optimal Algorithm for Adversarial Bandits with Arbitr
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, final
 
@@ -17,21 +18,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from belated import kernels
 from belated.errors import ImproperRule
+from belated.kernels import LARGEST_RATE, SMALLEST_RATE
 from belated.validation import as_delays, as_float, positive_number, truth, whole_number
 
-SMALLEST_RATE, LARGEST_RATE = 1e-15, 1e15  # beyond them the arithmetic of the argmin could overflow
-
-
-def sqrt(value: Any) -> Any:
-    """The square root of a number or of an array: the same bits either way, as IEEE demands of both."""
-    return np.sqrt(value) if isinstance(value, np.ndarray) else math.sqrt(value)
+SquareRoot = Callable[[Any], Any]  # math.sqrt for a round, np.sqrt for all rounds at once: IEEE demands the same bits
 
 
 class Tuning(ABC):
     """A learning-rate rule: subclass it and write `rates` to plug in your own."""
 
     discard: bool = False  # throw away the feedback of skipped rounds
-    elementwise: ClassVar[bool] = False  # `rates` also takes arrays of rounds and counts
+    elementwise: ClassVar[bool] = False  # `rates` also takes arrays of rounds and counts, with sqrt=np.sqrt
 
     @abstractmethod
     def rates(self, n_arms: int, round: int, outstanding: int, backlog: int) -> tuple[float, float]:
@@ -59,7 +56,9 @@ class Simple(Tuning):
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", positive_number("scale", self.scale))
 
-    def rates(self, n_arms: int, round: int, outstanding: int, backlog: int) -> tuple[float, float]:
+    def rates(
+        self, n_arms: int, round: int, outstanding: int, backlog: int, sqrt: SquareRoot = math.sqrt
+    ) -> tuple[float, float]:
         return sqrt(round), self.scale * sqrt(2 * backlog / math.log(n_arms))
 
 
@@ -83,7 +82,9 @@ class Advanced(Tuning):
         object.__setattr__(self, "scale", positive_number("scale", self.scale))
         object.__setattr__(self, "discard", truth("discard", self.discard))
 
-    def rates(self, n_arms: int, round: int, outstanding: int, backlog: int) -> tuple[float, float]:
+    def rates(
+        self, n_arms: int, round: int, outstanding: int, backlog: int, sqrt: SquareRoot = math.sqrt
+    ) -> tuple[float, float]:
         return sqrt(round), self.scale * sqrt(backlog / math.log(n_arms))
 
     def patience(self, n_arms: int) -> float:
@@ -100,7 +101,9 @@ class Tsallis(Tuning):
 
     elementwise = True
 
-    def rates(self, n_arms: int, round: int, outstanding: int, backlog: int) -> tuple[float, float]:
+    def rates(
+        self, n_arms: int, round: int, outstanding: int, backlog: int, sqrt: SquareRoot = math.sqrt
+    ) -> tuple[float, float]:
         return sqrt(round), 0.0 * backlog
 
 
@@ -118,7 +121,9 @@ class Exp3(Tuning):
     def __post_init__(self) -> None:
         object.__setattr__(self, "eta", positive_number("eta", self.eta))
 
-    def rates(self, n_arms: int, round: int, outstanding: int, backlog: int) -> tuple[float, float]:
+    def rates(
+        self, n_arms: int, round: int, outstanding: int, backlog: int, sqrt: SquareRoot = math.sqrt
+    ) -> tuple[float, float]:
         return 0.0 * round, 1 / self.eta + 0.0 * backlog
 
 
@@ -136,7 +141,9 @@ class AdaptiveExp3(Tuning):
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", positive_number("scale", self.scale))
 
-    def rates(self, n_arms: int, round: int, outstanding: int, backlog: int) -> tuple[float, float]:
+    def rates(
+        self, n_arms: int, round: int, outstanding: int, backlog: int, sqrt: SquareRoot = math.sqrt
+    ) -> tuple[float, float]:
         return 0.0 * round, self.scale * sqrt((n_arms * round + 2 * backlog) / math.log(n_arms))
 
 
@@ -144,11 +151,10 @@ def proper_rates(tuning: Tuning, round: int, before: tuple[float, float], rates:
     """The rates of a round as floats, if they may follow those of the round before; an ImproperRule otherwise."""
     try:
         alpha, beta = rates
-    except (TypeError, ValueError):
-        alpha = beta = math.nan
-    alpha, beta = as_float(alpha), as_float(beta)
-    if before[0] <= alpha <= LARGEST_RATE and before[1] <= beta <= LARGEST_RATE and alpha + beta >= SMALLEST_RATE:
-        return alpha, beta
+        if before[0] <= alpha <= LARGEST_RATE and before[1] <= beta <= LARGEST_RATE and alpha + beta >= SMALLEST_RATE:
+            return float(alpha), float(beta)
+    except (TypeError, ValueError):  # not two numbers
+        pass
     raise ImproperRule(
         f"{tuning!r} gave (alpha, beta) = {rates!r} in round {round} after {before!r}: both must be numbers from 0 to "
         f"{LARGEST_RATE:g} that never decrease, and their sum at least {SMALLEST_RATE:g}"
@@ -198,7 +204,7 @@ def _all_rates(tuning: Tuning, n_arms: int, rounds: NDArray[np.int64], backlog: 
         return np.ones(rounds.size), np.zeros(rounds.size)
     counted = np.diff(backlog, prepend=0)
     if tuning.elementwise:  # ours: proper by their formulas
-        return tuning.rates(n_arms, rounds, counted, backlog)  # type: ignore[arg-type]
+        return tuning.rates(n_arms, rounds, counted, backlog, sqrt=np.sqrt)  # type: ignore[call-arg,arg-type]
     rates = (0.0, 0.0)
     pairs = []
     for row in zip(rounds.tolist(), counted.tolist(), backlog.tolist(), strict=True):

@@ -4,19 +4,21 @@ No fast-math: only IEEE operations in a fixed order (sums run in fixed lanes, `e
 depend on the vector width of the machine or on its C library.
 """
 
-from belated.kernels.argmin import LOSSES, ROWS, V_MAX, V, X, argmin
+from belated.kernels.argmin import LARGEST_RATE, LOSSES, ROWS, SMALLEST_RATE, V_MAX, V, X, argmin
 from belated.kernels.arithmetic import exp
 from belated.kernels.clock import CLOCK, LEDGER, backlogs, compact, report
 from belated.kernels.compiling import Floats, Records, compiled, entry_point
-from belated.kernels.draw import BLOCK, accumulate, draw
+from belated.kernels.draw import BLOCK, accumulate, draw, normalise
 from belated.kernels.rounds import decide, decide_batch, solve_and_decide, solve_and_decide_batch
 
 __all__ = [
     "BLOCK",
     "CLOCK",
+    "LARGEST_RATE",
     "LEDGER",
     "LOSSES",
     "ROWS",
+    "SMALLEST_RATE",
     "V_MAX",
     "Floats",
     "Records",
@@ -32,6 +34,7 @@ __all__ = [
     "draw",
     "entry_point",
     "exp",
+    "normalise",
     "report",
     "solve_and_decide",
     "solve_and_decide_batch",

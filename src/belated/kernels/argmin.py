@@ -19,7 +19,8 @@ from belated.kernels.compiling import Floats, compiled
 
 V_MAX = 300.0  # x = e^-600: nothing smaller is ever drawn, and products of y stay finite
 FAR = 1 / 32  # a longer Newton step is replaced by solving for the arm on its own
-CLOSE = 3e-8  # Newton squares the error: after a step this short only rounding is left
+CLOSE = 1e-7  # Newton squares the error: after a step this short it is 1e-14
+SMALLEST_RATE, LARGEST_RATE = 1e-15, 1e15  # of alpha + beta, and of each: beyond them products of y could overflow
 SMALL_BETA = 1e-16  # relative to alpha; less entropy than this cannot be told from none
 MAX_NEWTON = 8  # two or three do; a start so bad that it needs more is solved from nothing
 
@@ -191,22 +192,19 @@ def _softmax(low: float, beta: float, policy: Floats) -> None:
 
 @compiled
 def argmin(policy: Floats, alpha: float, beta: float) -> bool:
-    """Write x = argmin <x, L> - 2 alpha sum sqrt(x) + beta sum x ln x into policy[X], normalised (ZS20, Algorithm 1).
+    """Write x = argmin <x, L> - 2 alpha sum sqrt(x) + beta sum x ln x into policy[X] (ZS20, Algorithm 1).
 
+    Its sum is 1 up to rounding, which `normalise` takes away, or for alpha = 0 still any number.
     Starts from the v of policy[V], any values in [0, V_MAX]; needs alpha + beta > 0 and losses >= 0. Says whether it
     has converged: tests have not found a case in which it does not.
     """
-    x = policy[X]
     low = lowest(policy[LOSSES])
     if beta <= SMALL_BETA * alpha:
         beta = 0.0
-    converged = True
     if alpha == 0:
         _softmax(low, beta, policy)
-    elif not _newton(low, alpha, beta, policy):
-        _from_nothing(low, alpha, beta, policy)
-        converged = _newton(low, alpha, beta, policy)
-    scale = 1 / total(x)
-    for i in range(x.shape[0]):
-        x[i] *= scale
-    return converged
+        return True
+    if _newton(low, alpha, beta, policy):
+        return True
+    _from_nothing(low, alpha, beta, policy)
+    return _newton(low, alpha, beta, policy)

@@ -1,6 +1,6 @@
 """Drawing an arm from a distribution."""
 
-from belated.kernels.arithmetic import lane_total
+from belated.kernels.arithmetic import lane_total, total
 from belated.kernels.compiling import Floats, compiled
 
 BLOCK = 64  # arms per entry of `cdf`: a draw is a search among blocks and a scan of one
@@ -8,11 +8,23 @@ BLOCK = 64  # arms per entry of `cdf`: a draw is a search among blocks and a sca
 
 @compiled
 def accumulate(x: Floats, cdf: Floats) -> None:
-    """cdf[j] = sum of x over the first j + 1 blocks."""
-    reached = 0.0
-    for j in range(cdf.shape[0]):
-        reached += lane_total(x, j * BLOCK, min((j + 1) * BLOCK, x.shape[0]))
-        cdf[j] = reached
+    """cdf[j] = sum of x over the first j + 1 blocks, in two levels: a million terms one by one would cost 1e-12."""
+    before = 0.0
+    for start in range(0, cdf.shape[0], BLOCK):
+        reached = 0.0
+        for j in range(start, min(start + BLOCK, cdf.shape[0])):
+            reached += lane_total(x, j * BLOCK, min((j + 1) * BLOCK, x.shape[0]))
+            cdf[j] = before + reached
+        before += reached
+
+
+@compiled
+def normalise(x: Floats, cdf: Floats) -> None:
+    """Make the sum of x 1, and cdf its sums; cdf is a function of x alone, so that x is all there is to store."""
+    scale = 1 / total(x)
+    for i in range(x.shape[0]):
+        x[i] *= scale
+    accumulate(x, cdf)
 
 
 @compiled

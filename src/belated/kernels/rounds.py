@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from belated.kernels.argmin import X, argmin
+from belated.kernels.argmin import LARGEST_RATE, SMALLEST_RATE, X, argmin
 from belated.kernels.clock import count, enter, settle
 from belated.kernels.compiling import Floats, Integers, Record, Records, compiled
-from belated.kernels.draw import accumulate, draw
+from belated.kernels.draw import draw, normalise
 
 
 @compiled
@@ -16,7 +16,7 @@ def solve(clock: Record, policy: Floats, cdf: Floats, alpha: float, beta: float)
     clock.alpha = alpha
     clock.beta = beta
     argmin(policy, alpha, beta)
-    accumulate(policy[X], cdf)
+    normalise(policy[X], cdf)
 
 
 @compiled
@@ -47,10 +47,14 @@ def solve_and_decide(
     beta: float,
     refresh: int,
 ) -> tuple[int, int, float]:
-    """A fresh distribution, to serve `refresh` decisions, and the first of them."""
-    if clocks[0].rows < ledger.shape[0]:
-        solve(clocks[0], policy, cdf, alpha, beta)
-        clocks[0].left = refresh
+    """A fresh distribution, to serve `refresh` decisions, and the first of them; round -1 if the rates are improper."""
+    clock = clocks[0]
+    is_rising = clock.alpha <= alpha and clock.beta <= beta
+    if not (is_rising and max(alpha, beta) <= LARGEST_RATE and alpha + beta >= SMALLEST_RATE):
+        return -1, 0, 0.0
+    if clock.rows < ledger.shape[0]:
+        solve(clock, policy, cdf, alpha, beta)
+        clock.left = refresh
     return decide(clocks, ledger, policy, cdf, patience, uniform)
 
 
