@@ -22,6 +22,7 @@ LAYERS = [
     "bounds",
     "snapshots",
     "learners",
+    "lab",
 ]  # each imports only those before it
 
 

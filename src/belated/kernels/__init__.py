@@ -9,6 +9,7 @@ from belated.kernels.arithmetic import exp
 from belated.kernels.clock import CLOCK, LEDGER, backlogs, compact, report
 from belated.kernels.compiling import Floats, Records, compiled, entry_point
 from belated.kernels.draw import BLOCK, accumulate, draw, normalise
+from belated.kernels.game import expectation, play_block
 from belated.kernels.rounds import decide, decide_batch, solve_and_decide, solve_and_decide_batch
 
 __all__ = [
@@ -34,7 +35,9 @@ __all__ = [
     "draw",
     "entry_point",
     "exp",
+    "expectation",
     "normalise",
+    "play_block",
     "report",
     "solve_and_decide",
     "solve_and_decide_batch",

@@ -1,0 +1,54 @@
+"""The lab: play any game with delayed feedback at compiled speed.
+
+>>> import belated
+>>> from belated import lab
+>>> problem = lab.Problem(lab.Bernoulli(gap=0.1), lab.Geometric(mean=100), n_arms=10, n_rounds=10_000)
+>>> curves = lab.play(belated.Advanced(), problem, seeds=range(4))
+"""
+
+from belated.lab.delays import (
+    NEVER,
+    Bursts,
+    Delays,
+    DelaysFile,
+    Fixed,
+    Geometric,
+    GivenDelays,
+    Lost,
+    NoDelay,
+    Pareto,
+    Permuted,
+    Unbalanced,
+    Uniform,
+)
+from belated.lab.games import Curves, geometric_checkpoints, play
+from belated.lab.losses import Bernoulli, BlockCoins, Constrained, GivenLosses, Losses, LossesFile, Sine, Wave
+from belated.lab.problems import Problem
+
+__all__ = [
+    "NEVER",
+    "Bernoulli",
+    "BlockCoins",
+    "Bursts",
+    "Constrained",
+    "Curves",
+    "Delays",
+    "DelaysFile",
+    "Fixed",
+    "Geometric",
+    "GivenDelays",
+    "GivenLosses",
+    "Losses",
+    "LossesFile",
+    "Lost",
+    "NoDelay",
+    "Pareto",
+    "Permuted",
+    "Problem",
+    "Sine",
+    "Unbalanced",
+    "Uniform",
+    "Wave",
+    "geometric_checkpoints",
+    "play",
+]

@@ -1,0 +1,53 @@
+"""Reading losses and delays from files: CSV, Parquet or npy, told apart by their ending."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from belated.errors import InvalidInput
+
+
+def _read_table(path: Path) -> Any:
+    import polars  # noqa: PLC0415  (only files need it)
+
+    readers: dict[str, Callable[[Path], Any]] = {".csv": polars.read_csv, ".parquet": polars.read_parquet}
+    if path.suffix not in readers:
+        raise InvalidInput(f"{path}: the file must end in .csv, .parquet or .npy")
+    try:
+        return readers[path.suffix](path)
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror or error}") from error
+    except polars.exceptions.PolarsError as error:
+        raise InvalidInput(f"{path}: not a readable {path.suffix} file: {error}") from error
+
+
+def _load(path: Path) -> NDArray[Any]:
+    try:
+        return np.asarray(np.load(path, allow_pickle=False))
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{path}: not a readable .npy file: {error}") from error
+
+
+def _as_floats(path: Path, values: NDArray[Any]) -> NDArray[np.float64]:
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"{path}: every cell must be a number: {error}") from error
+
+
+def read_matrix(path: Path) -> NDArray[np.float64]:
+    """All columns of a file."""
+    return _as_floats(path, _load(path) if path.suffix == ".npy" else _read_table(path).to_numpy())
+
+
+def read_column(path: Path, column: str) -> NDArray[np.float64]:
+    """One column by name, or the only one; an empty cell is NaN."""
+    if path.suffix == ".npy":
+        return _as_floats(path, _load(path).ravel())
+    table = _read_table(path)
+    if column not in table.columns and table.width != 1:
+        raise InvalidInput(f"{path}: no column {column!r}; there are {', '.join(table.columns)}")
+    return _as_floats(path, table[column if column in table.columns else table.columns[0]].to_numpy())

@@ -1,0 +1,179 @@
+"""Problems: every rule of losses and delays against its description."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import polars
+import pytest
+
+from belated import InvalidInput, lab
+
+LOSSES: dict[str, lab.Losses] = {
+    "bernoulli": lab.Bernoulli(gap=0.2),
+    "constrained": lab.Constrained(),
+    "wave": lab.Wave(),
+    "sine": lab.Sine(),
+    "coins": lab.BlockCoins(),
+    "given": lab.GivenLosses(np.random.default_rng(1).random((3000, 4))),
+}
+DELAYS: dict[str, lab.Delays] = {
+    "none": lab.NoDelay(),
+    "fixed": lab.Fixed(7),
+    "uniform": lab.Uniform(30),
+    "geometric": lab.Geometric(20.0),
+    "pareto": lab.Pareto(),
+    "lost": lab.Lost(0.1, 5),
+    "bursts": lab.Bursts(50),
+    "unbalanced": lab.Unbalanced(),
+    "permuted": lab.Permuted(lab.Unbalanced()),
+    "given": lab.GivenDelays(np.array([1, 2, 1, 0, 3, 0, 2])),
+}
+
+
+def matrix(losses: lab.Losses, seed: int = 1, k: int = 4, n: int = 3000, d: int = 25) -> np.ndarray:
+    problem = lab.Problem(losses, lab.Fixed(d), k, n)
+    return np.vstack(list(problem.loss_blocks(seed, problem.draw_delays(seed))))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses_fill_the_game_lie_in_range_and_repeat(name: str) -> None:
+    first = matrix(LOSSES[name])
+    assert first.shape == (3000, 4)
+    assert ((first >= 0) & (first <= 1)).all()
+    np.testing.assert_array_equal(first, matrix(LOSSES[name]))
+    if name in ("bernoulli", "constrained", "coins"):
+        assert (first != matrix(LOSSES[name], seed=2)).any()
+
+
+def test_a_long_game_comes_in_small_blocks() -> None:
+    for losses in (lab.Bernoulli(), lab.Constrained(), lab.Wave(), lab.Sine(), lab.BlockCoins()):
+        problem = lab.Problem(losses, lab.Fixed(100), 10, 200_000)
+        sizes = [block.nbytes for block in problem.loss_blocks(1, problem.draw_delays(1))]
+        assert max(sizes) <= 2**21
+        assert sum(sizes) == 8 * 10 * 200_000
+
+
+def test_bernoulli_means() -> None:
+    means = matrix(lab.Bernoulli(gap=0.3, mean=0.6), n=40_000).mean(axis=0)
+    np.testing.assert_allclose(means, [0.3, 0.6, 0.6, 0.6], atol=4.5 * 0.5 / 200)
+
+
+def test_constrained_keeps_the_gap_while_the_means_jump() -> None:
+    losses = matrix(lab.Constrained(gap=0.2, growth=2.0), n=2**15 - 1)
+    phases = [losses[2**j - 1 : 2 ** (j + 1) - 1] for j in range(10, 15)]
+    for j, phase in zip(range(10, 15), phases, strict=True):
+        expected = [0.8, 1, 1, 1] if j % 2 else [0, 0.2, 0.2, 0.2]
+        np.testing.assert_allclose(phase.mean(axis=0), expected, atol=4.5 * 0.5 / math.sqrt(len(phase)))
+
+
+def test_the_wave_swaps_halves_every_two_delays() -> None:
+    losses = matrix(lab.Wave(), d=25, n=200)
+    assert losses[:50].tolist() == [[0, 0, 1, 1]] * 50
+    assert losses[50:100].tolist() == [[1, 1, 0, 0]] * 50
+    assert matrix(lab.Wave(half_period=3), n=6)[:, 0].tolist() == [0, 0, 0, 1, 1, 1]
+
+
+def test_the_sine_is_a_sine() -> None:
+    losses = matrix(lab.Sine(period=8.0), n=8)
+    assert losses[0].tolist() == pytest.approx([0.5, 1.0, 0.5, 0.0])
+    assert losses[2].tolist() == pytest.approx([1.0, 0.5, 0.0, 0.5])
+
+
+def test_coins_are_shared_within_blocks() -> None:
+    losses = matrix(lab.BlockCoins(), d=9, n=3000)
+    for block in np.split(losses, 300):
+        assert (block == block[0]).all()
+    assert abs(losses[::10].mean() - 0.5) < 4.5 * 0.5 / math.sqrt(1200)
+
+
+def draw(delays: lab.Delays, n: int = 2000, k: int = 4) -> np.ndarray:
+    return lab.Problem(lab.Wave(), delays, k, n).draw_delays(3)
+
+
+@pytest.mark.parametrize("name", DELAYS)
+def test_delays_are_whole_and_repeat(name: str) -> None:
+    first = draw(DELAYS[name])
+    assert first.shape == (2000,)
+    assert first.dtype == np.int64
+    assert first.min() >= 0
+    np.testing.assert_array_equal(first, draw(DELAYS[name]))
+
+
+def test_delays_are_what_they_say() -> None:
+    assert set(draw(lab.NoDelay())) == {0}
+    assert set(draw(lab.Fixed(7))) == {7}
+    assert set(draw(lab.Uniform(3))) == {0, 1, 2, 3}
+    assert draw(lab.Geometric(20.0), n=50_000).mean() == pytest.approx(20, abs=4.5 * 21 / math.sqrt(50_000))
+    assert np.mean(draw(lab.Pareto(0.5), n=50_000) >= 3) == pytest.approx(0.5, abs=0.02)  # (1 + 3)^-1/2
+    lost = draw(lab.Lost(0.1, 5), n=10_000)
+    assert set(lost) == {5, lab.NEVER}
+    assert np.mean(lost == lab.NEVER) == pytest.approx(0.1, abs=0.02)
+    assert set((np.arange(1, 2001) + draw(lab.Bursts(50))) % 50) == {0}
+    held = math.floor(math.sqrt(4 * 2000 / math.log(4)))
+    unbalanced = draw(lab.Unbalanced())
+    assert (np.arange(1, held + 1) + unbalanced[:held] == 2000).all()
+    assert not unbalanced[held:].any()
+    permuted = draw(lab.Permuted(lab.Unbalanced()))
+    assert sorted(permuted) == sorted(unbalanced)
+    assert (permuted != unbalanced).any()
+    assert draw(lab.GivenDelays(np.array([1, 0, 5])), n=5).tolist() == [1, 0, 5, 1, 0]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "npy"])
+def test_files(tmp_path: Path, ending: str) -> None:
+    losses = np.random.default_rng(1).random((50, 3))
+    delays = np.arange(50) % 4
+    paths = tmp_path / f"losses.{ending}", tmp_path / f"delays.{ending}"
+    if ending == "npy":
+        np.save(paths[0], losses)
+        np.save(paths[1], delays)
+    else:
+        for path, table in zip(paths, [polars.DataFrame(losses), polars.DataFrame({"delay": delays})], strict=True):
+            getattr(table, f"write_{ending}")(path)
+    problem = lab.Problem(lab.LossesFile(paths[0]), lab.DelaysFile(paths[1]), 3, 50)
+    np.testing.assert_allclose(np.vstack(list(problem.loss_blocks(1, problem.draw_delays(1)))), losses, rtol=1e-15)
+    assert problem.draw_delays(1).tolist() == delays.tolist()
+
+
+def test_an_empty_cell_of_a_delays_file_means_never(tmp_path: Path) -> None:
+    (tmp_path / "delays.csv").write_text("round,delay\n1,3\n2,\n3,0\n")
+    assert draw(lab.DelaysFile(tmp_path / "delays.csv"), n=3).tolist() == [3, lab.NEVER, 0]
+
+
+def test_bad_files_are_refused_with_their_name(tmp_path: Path) -> None:
+    (tmp_path / "text.csv").write_text("delay\nsoon\n")
+    (tmp_path / "wide.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "half.csv").write_text("delay\n0.5\n")
+    (tmp_path / "broken.npy").write_text("no array")
+    for name, reason in [
+        ("text.csv", "every cell must be a number"),
+        ("wide.csv", "no column 'delay'; there are a, b"),
+        ("half.csv", "whole numbers"),
+        ("broken.npy", "not a readable .npy file"),
+        ("missing.csv", "No such file"),
+        ("delays.xlsx", "must end in .csv, .parquet or .npy"),
+    ]:
+        with pytest.raises(InvalidInput, match=reason) as caught:
+            draw(lab.DelaysFile(tmp_path / name))
+        assert name in str(caught.value)
+
+
+def test_bad_problems_are_refused() -> None:
+    for build in (
+        lambda: lab.Bernoulli(gap=0.9),
+        lambda: lab.Constrained(gap=2.0),
+        lambda: lab.Fixed(-1),
+        lambda: lab.Pareto(0.0),
+        lambda: lab.Lost(1.5),
+        lambda: lab.Bursts(0),
+        lambda: lab.GivenLosses(np.array([[0.5, 2.0]])),
+        lambda: lab.GivenLosses(np.array([0.5])),
+        lambda: lab.GivenDelays(np.array([-1])),
+        lambda: lab.Problem(lab.Wave(), lab.NoDelay(), n_arms=0),
+        lambda: lab.Problem(lab.Wave(), lab.NoDelay(), n_rounds=0),
+        lambda: draw(lab.Unbalanced(), k=1),
+        lambda: matrix(lab.GivenLosses(np.zeros((10, 4))), n=11),
+    ):
+        with pytest.raises(InvalidInput):
+            build()
