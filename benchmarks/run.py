@@ -4,194 +4,25 @@ Each figure is the best of several repeats, and what is compared takes turns, si
 a bar is missed.
 """
 
-import math
-import resource
-import subprocess
 import sys
-import time
-from collections.abc import Callable
-from functools import partial
 
-import numpy as np
-
-import belated
-from belated import kernels
-
-missed: list[str] = []
-
-
-def judge(name: str, value: float, bar: float, unit: str, *, at_most: bool) -> None:
-    """Print one line: the figure, the bar, whether it is met."""
-    met = value <= bar if at_most else value >= bar
-    print(f"  {'ok    ' if met else 'MISSED'}  {name:58} {value:9.2f} {unit:8} ({'<=' if at_most else '>='} {bar:g})")
-    if not met:
-        missed.append(name)
-
-
-def best_of(repeats: int, *contestants: Callable[[], float]) -> list[float]:
-    """The least time of each contestant over some repeats, taking turns."""
-    times = [[contestant() for contestant in contestants] for _ in range(repeats)]
-    return [min(column) for column in zip(*times, strict=True)]
-
-
-def timed(rounds: int, play: Callable[[int], None]) -> float:
-    """Microseconds a round."""
-    start = time.perf_counter()
-    play(rounds)
-    return (time.perf_counter() - start) / rounds * 1e6
-
-
-def ours(n_arms: int, delay: int) -> Callable[[int], None]:
-    """Belated's default learner with feedback `delay` rounds late."""
-    learner = belated.FTRL(n_arms, seed=1)
-    learner.ask(delay)
-
-    def play(rounds: int) -> None:
-        for _ in range(rounds):
-            round = learner.ask().round
-            learner.tell(round - delay, 0.5)
-
-    return play
-
-
-def pymab(n_arms: int) -> Callable[[int], None]:
-    """PyMAB's Exp3, written in Rust."""
-    from pymab.policies.adversarial import EXP3Policy  # noqa: PLC0415
-
-    policy, generator = EXP3Policy(n_arms=n_arms, gamma=0.1), np.random.default_rng(1)
-
-    def play(rounds: int) -> None:
-        for _ in range(rounds):
-            policy.update(action=policy.select_action(rng=generator), reward=0.5)
-
-    return play
-
-
-def river(n_arms: int) -> Callable[[int], None]:
-    """River's Exp3, written in Python."""
-    from river import bandit  # noqa: PLC0415
-
-    arms: list[int | str] = list(range(n_arms))
-
-    def play(rounds: int) -> None:
-        policy = bandit.Exp3(gamma=0.1, seed=1)  # anew each time: its weights overflow after 15,722 rounds
-        for _ in range(rounds):
-            policy.update(policy.pull(arms), 0.5)
-
-    return play
-
-
-def ask_and_tell() -> None:
-    """One decision and one report from Python, against PyMAB's Exp3 (Rust) and river's."""
-    print("\nask + tell from Python, us a round")
-    for n_arms, times_river in [(10, 1.5), (100, 5.0), (1000, 15.0)]:
-        contestants = ours(n_arms, 0), ours(n_arms, 100), pymab(n_arms)
-        a, b, c, d = best_of(
-            40,
-            *(partial(timed, 1000, play) for play in contestants),
-            partial(timed, max(100, 10_000 // n_arms), river(n_arms)),
-        )
-        print(f"  k = {n_arms}: belated {a:.2f}, with feedback 100 rounds late {b:.2f}, PyMAB {c:.2f}, river {d:.2f}")
-        judge(f"k = {n_arms}: times as fast as PyMAB 2.0.1 Exp3", c / a, 1.0, "x", at_most=False)
-        judge(f"k = {n_arms}: times as fast as river 0.26 Exp3", d / a, times_river, "x", at_most=False)
-
-
-@kernels.compiled
-def warm_rounds(
-    clocks: kernels.Records,
-    ledger: kernels.Records,
-    policy: kernels.Floats,
-    cdf: kernels.Floats,
-    uniforms: kernels.Floats,
-) -> None:
-    """Whole rounds with feedback 100 rounds late: the rates, the argmin, the draw, the clock, a report."""
-    n_arms = policy.shape[1]
-    for i in range(uniforms.shape[0]):
-        clock = clocks[0]
-        alpha = math.sqrt(clock.round + 1)
-        beta = math.sqrt((clock.backlog + clock.counted - clock.late_counted) / math.log(n_arms))
-        kernels.solve_and_decide(clocks, ledger, policy, cdf, np.inf, uniforms[i], alpha, beta, 1)
-        kernels.report(clocks, ledger, policy, False, clock.round - 100, uniforms[i])  # noqa: FBT003
-
-
-def kernel_alone() -> None:
-    """A warm round of the kernel at k = 1000, against np.exp of 1,000 doubles."""
-    print("\nkernel alone, k = 1000, feedback 100 rounds late, beta as in ZS20's tunings")
-    n_arms, rounds = 1000, 1000
-    learner = belated.FTRL(n_arms, belated.Simple(), seed=1)
-    learner.ask(100)
-    generator, doubles, out = np.random.default_rng(1), np.random.default_rng(2).random(1000), np.empty(1000)
-
-    def round_of_kernel() -> float:
-        learner._make_room(2 * rounds)
-        uniforms = generator.random(rounds)
-        return timed(
-            rounds, lambda _: warm_rounds(learner._clock, learner._ledger, learner._policy, learner._cdf, uniforms)
-        )
-
-    def exponential() -> float:
-        def play(rounds: int) -> None:
-            for _ in range(rounds):
-                np.exp(doubles, out=out)
-
-        return timed(rounds, play)
-
-    round_of_kernel()
-    kernel, exp = best_of(30, round_of_kernel, exponential)
-    print(f"  one round {kernel:.2f} us, np.exp of 1,000 doubles {exp:.2f} us")
-    judge("one warm round, in np.exp's", kernel / exp, 10.0, "x", at_most=True)
-
-
-def in_fresh_process(code: str) -> float:
-    """Seconds printed by a fresh interpreter."""
-    return float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
-
-
-def start_up() -> None:
-    """`import belated` against `import numpy`, and the time to the first decision of a fresh process."""
-    print("\nstart-up, fresh processes")
-    template = "import time; t = time.perf_counter(); {}; print(time.perf_counter() - t)"
-    numpy, own = best_of(
-        15,
-        lambda: in_fresh_process(template.format("import numpy")),
-        lambda: in_fresh_process(template.format("import belated")),
-    )
-    print(f"  import numpy {numpy * 1e3:.1f} ms, import belated {own * 1e3:.1f} ms")
-    judge("import belated, in import numpy's", own / numpy, 1.3, "x", at_most=True)
-    first = "import belated; belated.FTRL(10, seed=1).ask()"
-    in_fresh_process(template.format(first))  # fills Numba's cache
-    (decision,) = best_of(5, lambda: in_fresh_process(template.format(first)))
-    judge("first decision with a warm cache", decision, 1.0, "s", at_most=True)
-
-
-def never_reported(rounds: int = 10_000_000) -> None:
-    """Memory and speed when no feedback ever comes."""
-    print(f"\n{rounds:,} decisions whose feedback never comes, k = 10")
-    learner = belated.FTRL(10, seed=1)
-
-    def ask(learner: belated.FTRL, rounds: int) -> float:
-        def play(rounds: int) -> None:
-            for _ in range(rounds):
-                learner.ask()
-
-        return timed(rounds, play)
-
-    ask(learner, 10_000)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    while learner.round < rounds:
-        ask(learner, 10_000)
-        if sys.stderr.isatty():
-            print(f"\r  {learner.round:,}", end="", file=sys.stderr, flush=True)
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / learner.outstanding
-    judge("peak memory for each outstanding decision", grown, 64, "bytes", at_most=True)
-    fresh, old = best_of(30, lambda: ask(belated.FTRL(10, seed=1), 10_000), lambda: ask(learner, 10_000))
-    print(f"  ask: {fresh:.2f} us in the first 10,000 rounds, {old:.2f} us after {rounds:,}")
-    judge("ask at the end, in asks at the start", old / fresh, 1.1, "x", at_most=True)
+import lab
+import learner
+from judging import missed
 
 
 def main() -> None:
     """Run everything and say what was missed."""
-    for part in (ask_and_tell, kernel_alone, start_up, never_reported):
+    for part in (
+        learner.ask_and_tell,
+        learner.kernel_alone,
+        learner.start_up,
+        learner.never_reported,
+        lab.whole_games,
+        lab.flat_cost,
+        lab.two_workers,
+        lab.memory,
+    ):
         part()
     print(f"\n{'all bars met' if not missed else 'MISSED: ' + '; '.join(missed)}")
     sys.exit(bool(missed))

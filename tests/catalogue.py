@@ -4,6 +4,20 @@ import math
 from collections.abc import Callable
 
 from belated import FTRL, AdaptiveExp3, Advanced, Exp3, Learner, Simple, Tsallis, Tuning
+from belated.baselines import (
+    BOLD,
+    BZCBBDoubling,
+    Composite,
+    DelayedUCB1,
+    Doubling,
+    Masoudian2024,
+    OneArm,
+    Queued,
+    Skipper,
+    TsallisReducedVariance,
+    UniformRandom,
+    WaitingDoubling,
+)
 
 
 class Own(Tuning):
@@ -26,12 +40,42 @@ TUNINGS: dict[str, Tuning] = {
 }
 
 
-def ftrl(tuning: Tuning, refresh: int = 1) -> Callable[[int, int], Learner]:
+Maker = Callable[[int, int], Learner]
+
+
+def ftrl(tuning: Tuning, refresh: int = 1) -> Maker:
     """A maker of learners from a number of arms and a seed."""
     return lambda n_arms, seed: FTRL(n_arms, tuning, seed=seed, refresh=refresh)
 
 
-LEARNERS: dict[str, Callable[[int, int], Learner]] = {
+# not within 3,000 rounds, or not through a long stretch without any report: test_baselines.py says when they do
+NOT_LEARNING: dict[str, Maker] = {
+    "uniform random": lambda n_arms, seed: UniformRandom(n_arms, seed=seed),
+    "one arm": lambda n_arms, seed: OneArm(n_arms, seed=seed),
+    "bold": lambda n_arms, seed: BOLD(n_arms, seed=seed),  # without reports every decision is a newcomer's
+    "bzcbb doubling": lambda n_arms, seed: BZCBBDoubling(n_arms, seed=seed),  # has just forgotten everything
+    "masoudian 2024": lambda n_arms, seed: Masoudian2024(n_arms, seed=seed),  # skips delay 10 at first, and is slow
+}
+
+BASELINES: dict[str, Maker] = {
+    "tsallis, reduced variance": lambda n_arms, seed: TsallisReducedVariance(n_arms, seed=seed),
+    "tsallis, reduced variance, paper": lambda n_arms, seed: TsallisReducedVariance(
+        n_arms, paper_rates=True, seed=seed
+    ),
+    "delayed ucb1": lambda n_arms, seed: DelayedUCB1(n_arms, seed=seed),
+    "queued ucb1": lambda n_arms, seed: Queued(n_arms, seed=seed),
+    "queued tsallis": lambda n_arms, seed: Queued(n_arms, lambda k, s: FTRL(k, Tsallis(), seed=s), seed=seed),
+    "skipper": lambda n_arms, seed: Skipper(n_arms, 100, seed=seed),
+    "doubling": lambda n_arms, seed: Doubling(n_arms, seed=seed),
+    "doubling, waiting": lambda n_arms, seed: WaitingDoubling(n_arms, seed=seed),
+    "composite": lambda n_arms, seed: Composite(n_arms, 11, lambda k, s: FTRL(k, Exp3(0.5), seed=s), seed=seed),
+}
+
+DETERMINISTIC = {"one arm", "delayed ucb1", "queued ucb1"}  # the seed changes nothing
+
+LEARNERS: dict[str, Maker] = {
     **{name: ftrl(tuning) for name, tuning in TUNINGS.items()},
     "advanced, refresh 7": ftrl(Advanced(), refresh=7),
+    **BASELINES,
+    **NOT_LEARNING,
 }

@@ -76,7 +76,8 @@ def test_invariants_of_every_delay_sequence(k: int, delays: list[int]) -> None:
     backlog, n, log_k = literal.backlog[-1], len(delays), math.log(k)
     assert len(literal.skipped) <= 2 * math.sqrt(backlog * log_k) + 1e-9
     u, m = math.sqrt(backlog * log_k), bounds.best_skipping(k, delays).value
-    assert bounds.certificate(k, delays) <= 4 * math.sqrt(k * n) + 3 * u + 1e-9
+    certificate = bounds.uncapped_certificate(k, np.array(delays), Advanced())
+    assert certificate <= 4 * math.sqrt(k * n) + 3 * u + 1e-9
     assert u <= m + log_k + 1e-9
     assert bounds.theorem_2_sharp(k, delays) <= bounds.theorem_2(k, delays) + 3 * log_k
 
@@ -96,7 +97,7 @@ def test_the_ledger_keeps_only_what_waits() -> None:
     for _ in range(20_000):
         learner.tell(learner.ask().round, 0.5)
     assert learner.outstanding == 200
-    assert learner._ledger.size < 1000
+    assert learner._ledger.size < 1000  # it grows only while less than a quarter is free
     learner.tell(1, 0.3)
     learner.tell(150, 0.3)
     assert learner.outstanding == 198

@@ -132,6 +132,12 @@ def test_a_batch_is_single_decisions_with_a_refresh_of_its_size(size: int) -> No
     assert batched.ask(0) == []
 
 
+def test_single_decisions_and_batches_draw_from_one_stream() -> None:
+    mixed, single = (FTRL(6, seed=8, refresh=1000) for _ in range(2))
+    decisions = [mixed.ask(), *mixed.ask(3), mixed.ask(), *mixed.ask(300), mixed.ask()]
+    assert decisions == [single.ask() for _ in range(306)]
+
+
 def test_refresh_holds_the_distribution() -> None:
     learner = FTRL(4, seed=2, refresh=10)
     solves = []

@@ -1,7 +1,6 @@
 """Snapshots: plain data, exact continuation, and nothing else is accepted."""
 
 import copy
-import itertools
 import json
 import math
 import pickle
@@ -104,37 +103,46 @@ def test_the_wrong_version_is_refused(snapshot: dict[str, Any]) -> None:
         FTRL.restore({**snapshot, "version": 99})
 
 
-CLOCK = [
-    "base",
-    "charge",
-    "late_base",
-    "outstanding",
-    "counted",
-    "charged",
-    "late_counted",
-    "late_charged",
-    "rows",
-    "next_skip",
-    "next_cap",
-]
+CLOCK: dict[str, list[Any]] = {
+    "round": [-1, 5, 2**60],
+    "left": [5, 10**6],
+    "solves": [-1, 0, 1, 10**6],
+    "backlog": [-1, 2**63 - 1],
+    "skipped": [-1, 10**9],
+    "capped": [-1, 10**9],
+    "alpha": [-1.0, 1e16],
+    "beta": [-1.0, 1e16],
+    "drift": [-1.0, 1e9],
+    "charge": [-1.0, 1e9],
+    "base": [-1e9, 1e9],
+    "late_base": [-1e9, 1e9],
+}
+LEDGER: dict[str, list[Any]] = {
+    "round": [[10**6] * 16, [-1] * 16, [1] * 16, []],
+    "arm": [[3] * 16, [-1] * 16, [], [0.5] * 16],
+    "probability": [[1.5] * 16, [-1000] * 16, [0] * 16, [5e-324] * 16, []],
+}
 
 
 def damage(snapshot: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """One thing wrong at a time."""
+    assert len(snapshot["ledger"]["round"]) == 16
     cases = {}
     for key in snapshot.keys() - {"format", "version"}:
         cases[f"no {key}"] = {name: value for name, value in snapshot.items() if name != key}
         cases[f"{key} is text"] = {**snapshot, key: "text"}
-    wrong: list[tuple[str, list[str], list[Any]]] = [
-        ("clock", CLOCK, [10**6, -1, "x", 2**80]),
-        ("ledger", ["round", "arm", "probability"], [[10**6] * 15, [-1] * 15, []]),
-    ]
-    for part, fields, values in wrong:
-        for field, value in itertools.product(fields, values):
-            cases[f"{part}.{field} = {value}"] = {**snapshot, part: {**snapshot[part], field: value}}
+    wrong: list[tuple[str, dict[str, list[Any]]]] = [("clock", CLOCK), ("ledger", LEDGER)]
+    for part, fields in wrong:
+        for field, values in fields.items():
+            for value in [*values, "x", None, 2**80]:
+                cases[f"{part}.{field} = {value}"] = {**snapshot, part: {**snapshot[part], field: value}}
     for row in ("losses", "x", "v"):
         for name, values in {"short": [], "NaN": [math.nan], "negative": [-1.0]}.items():
             cases[f"{name} {row}"] = {**snapshot, row: [*values, *snapshot[row][1:]]}
+    for name, uniforms in {"above": [1.0], "below": [-0.1], "text": ["x"]}.items():
+        cases[f"uniforms {name}"] = {**snapshot, "uniforms": uniforms}
+    cases["version True"] = {**snapshot, "version": True}
+    cases["a generator that stands still"] = {**snapshot, "generator": {**snapshot["generator"], "inc": "0x0"}}
     cases["no arms"] = {**snapshot, "n_arms": 0}
     cases["another generator"] = {**snapshot, "generator": {**snapshot["generator"], "name": "MT19937"}}
     cases["an unknown tuning"] = {**snapshot, "tuning": {"name": "Magic"}}
@@ -148,14 +156,14 @@ def test_damage_is_refused_with_a_reason(snapshot: dict[str, Any]) -> None:
         try:
             FTRL.restore(damaged)
         except SnapshotError as error:
-            assert re.search(r"damaged|not built in|PCG64", str(error)), name  # noqa: PT017  (the name tells which)
+            assert re.search(r"damaged|not built in|PCG64|version True", str(error)), name  # noqa: PT017  (the name tells which)
         else:
             pytest.fail(f"accepted: {name}")
 
 
 def test_a_tuning_of_your_own_must_be_passed_again(snapshot: dict[str, Any]) -> None:
     data = FTRL(3, Own(), seed=1).snapshot()
-    with pytest.raises(SnapshotError, match="'Own', which is not built in: pass it to restore"):
+    with pytest.raises(SnapshotError, match="'own:Own', which is not built in: pass it to restore"):
         FTRL.restore(data)
     assert isinstance(FTRL.restore(data, Own()).tuning, Own)
     with pytest.raises(SnapshotError, match="made with the tuning"):
@@ -172,6 +180,12 @@ class Powered(Tuning):
 
     def rates(self, n_arms: int, round: int, outstanding: int, backlog: int) -> tuple[float, float]:
         return float(round) ** self.power, 0.0
+
+
+def test_a_tuning_of_your_own_is_not_taken_for_a_built_in_one_of_its_name() -> None:
+    namesake = type("Simple", (Own,), {})()
+    with pytest.raises(SnapshotError, match="'own:Simple', which is not built in"):
+        FTRL.restore(FTRL(3, namesake, seed=1).snapshot())
 
 
 def test_the_attributes_of_a_tuning_of_your_own_are_compared() -> None:

@@ -88,18 +88,22 @@ def certificate(n_arms: int, delays: ArrayLike, tuning: Tuning | None = None) ->
     A round that the tuning has skipped and discards costs 1 once its feedback has come (docs/certificate.md).
     """
     n_arms, waits = whole_number("n_arms", n_arms, 1), as_delays(delays)
-    if n_arms == 1:
-        return 0.0
-    tuning = tuning or Advanced()
+    return min(float(waits.size), uncapped_certificate(n_arms, waits, tuning or Advanced())) if n_arms > 1 else 0.0
+
+
+def uncapped_certificate(n_arms: int, waits: NDArray[np.int64], tuning: Tuning) -> float:
+    """The certificate without the trivial bound n."""
+    if not isinstance(tuning, Tuning):
+        raise InvalidInput(f"tuning must be a belated.Tuning, such as belated.Advanced(), got {tuning!r}")
     alpha, beta, _, skipped_in = schedule(tuning, n_arms, waits)
     n, rounds = waits.size, np.arange(1, waits.size + 1)
     arrives = rounds + np.minimum(waits, n)
-    drift = np.append(0.0, np.cumsum(1 / (beta + alpha / 2)))
+    drift = np.append(0.0, np.cumsum(np.minimum(1.0, 1 / (beta + alpha / 2))))  # more than 1 would only cost digits
     waiting = drift[np.minimum(arrives, n)] - drift[rounds]
     charge = np.minimum(1.0, n_arms / (alpha * math.sqrt(n_arms) + 2 * beta) + waiting)
     if tuning.discard:
         charge[(skipped_in > 0) & (skipped_in <= arrives) & (arrives <= n)] = 1.0
-    return min(float(n), penalty(n_arms, alpha[-1], beta[-1]) + float(charge.sum()))
+    return penalty(n_arms, alpha[-1], beta[-1]) + float(charge.sum())
 
 
 def penalty(n_arms: int, alpha: float, beta: float) -> float:

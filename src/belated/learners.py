@@ -90,6 +90,7 @@ class FTRL:
         example = clock, ledger, policy, self._cdf, 1.0, 0.5
         self._decide = kernels.entry_point(kernels.decide, *example)
         self._solve_and_decide = kernels.entry_point(kernels.solve_and_decide, *example, 1.0, 1.0, 1)
+        self._compact = kernels.entry_point(kernels.compact, clock, ledger)
         self._report = kernels.entry_point(kernels.report, clock, ledger, policy, self._discard, 1, 1.0)
 
     @property
@@ -158,7 +159,7 @@ class FTRL:
             if decision[0] == 0:
                 self._make_room(1)
                 decision = self._decide_once()
-            self._uniforms.pop()
+            self._uniforms.pop()  # an interrupt before this uses it again: its decision was never seen
             return tuple.__new__(Decision, decision)  # Decision(*decision), without its detour through Python
 
     def _decide_once(self) -> tuple[int, int, float]:
@@ -202,7 +203,7 @@ class FTRL:
         capacity = self._ledger.size
         if capacity - int(self._clock["rows"][0]) >= size:
             return
-        kernels.compact(self._clock, self._ledger)
+        self._compact(self._clock, self._ledger)
         rows = int(self._clock["rows"][0])
         if capacity - rows < max(size, capacity // 4):
             self._ledger.resize(max(rows + size, capacity + capacity // 2), refcheck=False)  # in place: no second copy
@@ -239,17 +240,18 @@ class FTRL:
         min{ n, 2 alpha_n (sqrt(k) - 1) + beta_n ln k + sum_s min{ 1, k / (alpha_s sqrt(k) + 2 beta_s) + H_s } }
         H_s = sum of 1 / (beta_t + alpha_t / 2) over the rounds t > s decided without the feedback of s
         """
-        if self._n_arms == 1:
-            return 0.0
+        return min(float(self.round), self._uncapped_certificate()) if self._n_arms > 1 else 0.0
+
+    def _uncapped_certificate(self) -> float:
         with self._lock:
             clock = self._clock[0].copy()
         charge = clock["charge"] + clock["charged"] * clock["drift"] - clock["base"]
-        return min(float(clock["round"]), penalty(self._n_arms, clock["alpha"], clock["beta"]) + float(charge))
+        return penalty(self._n_arms, clock["alpha"], clock["beta"]) + float(charge)
 
     def snapshot(self) -> dict[str, Any]:
         """The whole state as plain data that survives JSON; the generator is part of it."""
         with self._lock:
-            kernels.compact(self._clock, self._ledger)
+            self._compact(self._clock, self._ledger)
             arrays = self._clock, self._ledger, self._policy
             settings = self._n_arms, self._tuning, self._refresh
             return snapshots.encode(snapshots.State(*settings, *arrays, self._generator, self._uniforms))

@@ -11,6 +11,10 @@ from belated.tunings import Tuning
 
 FORMAT = "belated.FTRL"
 VERSION = 1
+KEPT_FIELDS = (  # of the clock; the others follow from the ledger
+    *("round", "left", "solves", "backlog", "skipped", "alpha", "beta"),
+    *("drift", "charge", "base", "late_base", "capped"),
+)
 KEPT_ROWS = {"losses": kernels.LOSSES, "x": kernels.X, "v": kernels.V}  # the rest of `policy` is workspace
 TUNINGS = {cls.__name__: cls for cls in Tuning.__subclasses__() if cls.__module__ == tunings.__name__}
 
@@ -37,7 +41,7 @@ def encode(state: State) -> dict[str, Any]:
         "n_arms": state.n_arms,
         "tuning": _encode_tuning(state.tuning),
         "refresh": state.refresh,
-        "clock": {name: state.clock[name][0].item() for name in kernels.CLOCK.names or ()},
+        "clock": {name: state.clock[name][0].item() for name in KEPT_FIELDS},
         "ledger": {name: used[name].tolist() for name in kernels.LEDGER.names or ()},
         **{name: state.policy[row].tolist() for name, row in KEPT_ROWS.items()},
         "generator": _encode_generator(state.generator),
@@ -50,7 +54,7 @@ def decode(data: Any, tuning: Tuning | None = None) -> State:
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         hint = "; pass what json.loads gives" if isinstance(data, str | bytes) else ""
         raise SnapshotError(f"not a snapshot of a learner: expected a dict with format {FORMAT!r}{hint}")
-    if data.get("version") != VERSION:
+    if type(data.get("version")) is not int or data["version"] != VERSION:
         raise SnapshotError(f"snapshot version {data.get('version')!r} is not {VERSION}, the one this release reads")
     try:
         return _decode(data, tuning)
@@ -63,7 +67,7 @@ def decode(data: Any, tuning: Tuning | None = None) -> State:
 def _decode(data: dict[str, Any], tuning: Tuning | None) -> State:
     n_arms, refresh = _integer(data, "n_arms"), _integer(data, "refresh")
     clock = np.zeros(1, kernels.CLOCK)
-    for name in kernels.CLOCK.names or ():
+    for name in KEPT_FIELDS:
         clock[name] = _array(name, [data["clock"][name]], kernels.CLOCK[name], 1)
     rows = len(data["ledger"]["round"])
     ledger = np.zeros(max(rows, 1), kernels.LEDGER)
@@ -78,6 +82,7 @@ def _decode(data: dict[str, Any], tuning: Tuning | None) -> State:
     settings = n_arms, _decode_tuning(data["tuning"], tuning), refresh
     state = State(*settings, *arrays, _decode_generator(data["generator"]), uniforms)
     _check(state, rows)
+    _derive(clock[0], ledger[:rows])
     return state
 
 
@@ -95,52 +100,58 @@ def _array(name: str, values: Any, dtype: np.dtype[Any], size: int) -> NDArray[A
     return array.astype(dtype)
 
 
+def _derive(clock: Any, ledger: Any) -> None:
+    """Fill in the clock's fields that count rows of the ledger, all of which are open."""
+    late = ledger["probability"] < 0
+    counted, charged = ledger["round"] > clock["skipped"], ledger["round"] > clock["capped"]
+    clock["rows"] = ledger.size
+    clock["outstanding"] = np.count_nonzero(~late)
+    clock["counted"], clock["late_counted"] = np.count_nonzero(counted), np.count_nonzero(counted & late)
+    clock["charged"], clock["late_charged"] = np.count_nonzero(charged), np.count_nonzero(charged & late)
+    clock["next_skip"], clock["next_cap"] = np.count_nonzero(~counted), np.count_nonzero(~charged)
+
+
 def _check(state: State, rows: int) -> None:
-    """The invariants that the kernels rely on: they do not check an index again."""
+    """What the kernels rely on: they do not check it again."""
     clock, ledger, policy = state.clock[0], state.ledger[:rows], state.policy
-    rounds, probabilities = ledger["round"], ledger["probability"]
-    late = (probabilities < 0) & (probabilities == -float(clock["solves"]))
-    is_open = (probabilities > 0) | late
-    counted, charged = is_open & (rounds > clock["skipped"]), is_open & (rounds > clock["capped"])
-    x = policy[kernels.X]
+    probabilities, losses, x, v = ledger["probability"], policy[kernels.LOSSES], policy[kernels.X], policy[kernels.V]
+    is_late = (probabilities < 0) & (probabilities == -float(clock["solves"]))
+    charged = ledger["round"] > clock["capped"]
+    is_solved = clock["solves"] >= 1
     sound = {
         "n_arms": state.n_arms >= 1,
-        "refresh": state.refresh >= 1 and clock["left"] <= state.refresh,
-        "clock": min(clock["round"], clock["solves"], clock["backlog"], clock["alpha"], clock["beta"]) >= 0
-        and clock["round"] <= 2**53
-        and max(clock["alpha"], clock["beta"]) <= kernels.LARGEST_RATE
-        and 0 <= clock["charge"] <= clock["round"]
-        and clock["drift"] >= 0
-        and np.isclose(clock["base"], ledger["base"][charged].sum(), rtol=1e-6, atol=1e-6)
-        and np.isclose(clock["late_base"], ledger["base"][charged & late].sum(), rtol=1e-6, atol=1e-6)
-        and clock["rows"] == rows
-        and clock["outstanding"] == np.count_nonzero(probabilities > 0)
-        and clock["counted"] == np.count_nonzero(counted)
-        and clock["charged"] == np.count_nonzero(charged)
-        and clock["late_counted"] == np.count_nonzero(counted & late)
-        and clock["late_charged"] == np.count_nonzero(charged & late)
-        and 0 <= clock["next_skip"] <= (np.append(np.flatnonzero(counted), rows)[0])
-        and 0 <= clock["next_cap"] <= (np.append(np.flatnonzero(charged), rows)[0]),
-        "ledger": bool(is_open.all())
-        and bool((np.diff(rounds) > 0).all())
-        and bool(((rounds >= 1) & (rounds <= clock["round"])).all())
-        and bool(((ledger["arm"] >= 0) & (ledger["arm"] < state.n_arms)).all())
-        and bool((probabilities <= 1).all()),
-        "losses": bool((policy[kernels.LOSSES] >= 0).all()),
-        "x": bool((x >= 0).all()) and (abs(x.sum() - 1) < 1e-9 or (clock["solves"] == 0 and not x.any())),
-        "v": bool(((policy[kernels.V] >= 0) & (policy[kernels.V] <= kernels.V_MAX)).all()),
+        "refresh": state.refresh >= 1 and clock["left"] <= (state.refresh if is_solved else 0),
+        "round": 0 <= clock["round"] <= 2**53 and 0 <= clock["solves"] <= clock["round"],
+        "backlog": 0 <= clock["backlog"] <= 2**62,
+        "skipped": 0 <= clock["skipped"] <= clock["round"],
+        "capped": 0 <= clock["capped"] <= clock["round"],
+        "rates": min(clock["alpha"], clock["beta"]) >= 0 and max(clock["alpha"], clock["beta"]) <= kernels.LARGEST_RATE,
+        "charge": 0 <= clock["charge"] <= clock["round"] and 0 <= clock["drift"] <= clock["round"],
+        "base": _close(clock["base"], ledger["base"][charged]),
+        "late_base": _close(clock["late_base"], ledger["base"][charged & is_late]),
+        "ledger.round": (np.diff(ledger["round"], prepend=0, append=clock["round"] + 1) > 0).all(),
+        "ledger.arm": ((ledger["arm"] >= 0) & (ledger["arm"] < state.n_arms)).all(),
+        "ledger.probability": (is_late | ((probabilities >= 1e-300) & (probabilities <= 1))).all(),
+        "losses": ((losses >= 0) & (losses <= 1e300)).all(),
+        "x": (x >= 0).all() and (abs(x.sum() - 1) < 1e-9 if is_solved else not x.any()),
+        "v": ((v >= 0) & (v <= kernels.V_MAX)).all(),
         "uniforms": all(0 <= uniform < 1 for uniform in state.uniforms),
     }
     for name, is_sound in sound.items():
         if not is_sound:
-            raise SnapshotError(f"the snapshot is damaged: {name} contradicts the rest")
+            raise SnapshotError(f"the snapshot is damaged: {name} is out of range or contradicts the rest")
+
+
+def _close(total: float, bases: NDArray[np.float64]) -> bool:
+    return bool(abs(total - bases.sum()) <= 1e-6 * (1 + np.abs(bases).sum()))
 
 
 def _encode_tuning(tuning: Tuning) -> dict[str, Any]:
     """The name and attributes of a tuning; of what is no plain value, its repr, to be compared only."""
+    name = type(tuning).__name__ if type(tuning) in TUNINGS.values() else f"own:{type(tuning).__name__}"
     plain = (bool, int, float, str, type(None))
     settings = {key: value if isinstance(value, plain) else repr(value) for key, value in vars(tuning).items()}
-    return {"name": type(tuning).__name__, **settings}
+    return {"name": name, **settings}
 
 
 def _decode_tuning(data: dict[str, Any], tuning: Tuning | None) -> Tuning:
@@ -169,6 +180,8 @@ def _decode_generator(data: dict[str, str]) -> np.random.Generator:
     if data["name"] != "PCG64":
         raise SnapshotError(f"the snapshot's generator {data['name']!r} is not PCG64, the only one learners use")
     words = {part: int(data[part], 16) for part in ("state", "inc")}
+    if not (words["inc"] % 2 == 1 and all(0 <= word < 2**128 for word in words.values())):
+        raise SnapshotError("the snapshot is damaged: no PCG64 generator has this state")
     generator = np.random.Generator(np.random.PCG64())
     generator.bit_generator.state = {"bit_generator": "PCG64", "state": words, "has_uint32": 0, "uinteger": 0}
     return generator

@@ -147,6 +147,30 @@ class AdaptiveExp3(Tuning):
         return 0.0 * round, self.scale * sqrt((n_arms * round + 2 * backlog) / math.log(n_arms))
 
 
+@final
+@dataclass(frozen=True)
+class Masoudian2022(Tuning):
+    """Best of both worlds with a known largest delay (Masoudian, Zimmert & Seldin 2022; the constants are recalled).
+
+    alpha_t = sqrt(t + e0),  beta_t = sqrt((D_t + g0) / ln k),
+    e0 = 10 d_max + d_max^2 / (k^(1/3) ln k)^2,  g0 = 24^2 d_max^2 k^(2/3) ln k
+    """
+
+    longest_delay: int
+    elementwise = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "longest_delay", whole_number("longest_delay", self.longest_delay, 0))
+
+    def rates(
+        self, n_arms: int, round: int, outstanding: int, backlog: int, sqrt: SquareRoot = math.sqrt
+    ) -> tuple[float, float]:
+        d, log_k = self.longest_delay, math.log(n_arms)
+        e0 = 10 * d + (d / (n_arms ** (1 / 3) * log_k)) ** 2
+        g0 = 576 * d * d * n_arms ** (2 / 3) * log_k
+        return sqrt(round + e0), sqrt((backlog + g0) / log_k)
+
+
 def proper_rates(tuning: Tuning, round: int, before: tuple[float, float], rates: Any) -> tuple[float, float]:
     """The rates of a round as floats, if they may follow those of the round before; an ImproperRule otherwise."""
     try:
@@ -193,8 +217,7 @@ def schedule(tuning: Tuning, n_arms: int, delays: ArrayLike) -> Schedule:
     """The rates of every round, computed beforehand: they depend on the delays alone."""
     n_arms, waits = whole_number("n_arms", n_arms, 1), as_delays(delays)
     rounds = np.arange(1, waits.size + 1)
-    arrival_order = np.argsort(rounds + waits, kind="stable")
-    backlog, skipped_in = kernels.backlogs(waits, arrival_order, proper_patience(tuning, n_arms))
+    backlog, skipped_in = kernels.backlogs(waits, proper_patience(tuning, n_arms))
     alpha, beta = _all_rates(tuning, n_arms, rounds, backlog)
     return Schedule(alpha, beta, backlog, skipped_in)
 
@@ -202,7 +225,8 @@ def schedule(tuning: Tuning, n_arms: int, delays: ArrayLike) -> Schedule:
 def _all_rates(tuning: Tuning, n_arms: int, rounds: NDArray[np.int64], backlog: NDArray[np.int64]) -> tuple[Any, Any]:
     if n_arms == 1:
         return np.ones(rounds.size), np.zeros(rounds.size)
-    counted = np.diff(backlog, prepend=0)
+    counted = backlog.copy()
+    counted[1:] -= backlog[:-1]
     if tuning.elementwise:  # ours: proper by their formulas
         return tuning.rates(n_arms, rounds, counted, backlog, sqrt=np.sqrt)  # type: ignore[call-arg,arg-type]
     rates = (0.0, 0.0)

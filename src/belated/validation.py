@@ -56,5 +56,6 @@ def as_delays(delays: ArrayLike) -> NDArray[np.int64]:
         raise InvalidInput(f"delays must be a non-empty sequence of whole numbers, got {delays!r:.80}")
     if array.min() < 0:
         raise InvalidInput(f"delays must not be negative, got {array.min()} in round {array.argmin() + 1}")
-    waits: NDArray[np.int64] = np.minimum(array, LARGEST).astype(np.int64)  # no game is longer: that means never
-    return waits
+    if array.max() > LARGEST:
+        array = np.minimum(array, LARGEST)  # no game is longer: it means never
+    return np.asarray(array, np.int64)

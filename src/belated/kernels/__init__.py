@@ -9,7 +9,7 @@ from belated.kernels.arithmetic import exp
 from belated.kernels.clock import CLOCK, LEDGER, backlogs, compact, report
 from belated.kernels.compiling import Floats, Records, compiled, entry_point
 from belated.kernels.draw import BLOCK, accumulate, draw, normalise
-from belated.kernels.game import expectation, play_block
+from belated.kernels.game import arrivals, expectation, play_block
 from belated.kernels.rounds import decide, decide_batch, solve_and_decide, solve_and_decide_batch
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "X",
     "accumulate",
     "argmin",
+    "arrivals",
     "backlogs",
     "compact",
     "compiled",

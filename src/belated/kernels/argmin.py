@@ -41,16 +41,16 @@ def _terms(v: float, y: float, relative_loss: float, alpha: float, beta: float) 
 
 
 @compiled
-def _evaluate(low: float, alpha: float, beta: float, policy: Floats) -> None:
+def _evaluate(low: float, most: float, alpha: float, beta: float, policy: Floats) -> None:
     """y, probability, gain and level of every arm at its v."""
     losses, x, v, y, gain, level = policy[LOSSES], policy[X], policy[V], policy[Y], policy[GAIN], policy[LEVEL]
     for i in range(x.shape[0]):
         y[i] = exp(v[i])
-        x[i], gain[i], level[i] = _terms(v[i], y[i], losses[i] - low, alpha, beta)
+        x[i], gain[i], level[i] = _terms(v[i], y[i], min(losses[i] - low, most), alpha, beta)
 
 
 @compiled
-def _advance(low: float, alpha: float, beta: float, policy: Floats) -> None:
+def _advance(low: float, most: float, alpha: float, beta: float, policy: Floats) -> None:
     """Take the planned moves, none longer than FAR, and evaluate: y e^move by its series, right to 1e-14."""
     losses, x, v, y, gain, level = policy[LOSSES], policy[X], policy[V], policy[Y], policy[GAIN], policy[LEVEL]
     move = policy[MOVE]
@@ -58,7 +58,7 @@ def _advance(low: float, alpha: float, beta: float, policy: Floats) -> None:
         d = move[i]
         v[i] += d
         y[i] *= 1 + d * (1 + d * (TAYLOR[2] + d * (TAYLOR[3] + d * (TAYLOR[4] + d * (TAYLOR[5] + d * TAYLOR[6])))))
-        x[i], gain[i], level[i] = _terms(v[i], y[i], losses[i] - low, alpha, beta)
+        x[i], gain[i], level[i] = _terms(v[i], y[i], min(losses[i] - low, most), alpha, beta)
 
 
 @compiled
@@ -86,13 +86,21 @@ def _multiplier(policy: Floats) -> float:
 
     mu = (sum_i x_i gain_i level_i + (sum_i x_i - 1) / 2) / sum_i x_i gain_i
     """
-    lanes = np.zeros((3, min(policy.shape[1], LANES)))
-    _lane_sums(policy, lanes)
     mass = weight = moment = 0.0
-    for j in range(lanes.shape[1]):
-        mass += lanes[0, j]
-        weight += lanes[1, j]
-        moment += lanes[2, j]
+    if policy.shape[1] <= LANES:  # what the lanes would add up to, without them
+        x, gain, level = policy[X], policy[GAIN], policy[LEVEL]
+        for i in range(x.shape[0]):
+            w = x[i] * gain[i]
+            mass += x[i]
+            weight += w
+            moment += w * level[i]
+    else:
+        lanes = np.zeros((3, LANES))
+        _lane_sums(policy, lanes)
+        for j in range(LANES):
+            mass += lanes[0, j]
+            weight += lanes[1, j]
+            moment += lanes[2, j]
     return (moment + 0.5 * (mass - 1.0)) / weight
 
 
@@ -126,9 +134,9 @@ def _root(alpha: float, beta: float, height: float) -> float:
 
 
 @compiled
-def _place(i: int, low: float, mu: float, alpha: float, beta: float, policy: Floats) -> None:
+def _place(i: int, low: float, most: float, mu: float, alpha: float, beta: float, policy: Floats) -> None:
     """Move one arm to its exact place for the multiplier mu."""
-    relative_loss = policy[LOSSES, i] - low
+    relative_loss = min(policy[LOSSES, i] - low, most)
     v = _root(alpha, beta, max(alpha, relative_loss + mu))
     y = exp(v)
     policy[V, i], policy[Y, i] = v, y
@@ -136,17 +144,17 @@ def _place(i: int, low: float, mu: float, alpha: float, beta: float, policy: Flo
 
 
 @compiled
-def _newton(low: float, alpha: float, beta: float, policy: Floats) -> bool:
+def _newton(low: float, most: float, alpha: float, beta: float, policy: Floats) -> bool:
     """Joint Newton iteration on all v_i and mu from the v_i of the last solution; says whether it arrived."""
     v, x, move = policy[V], policy[X], policy[MOVE]
-    _evaluate(low, alpha, beta, policy)
+    _evaluate(low, most, alpha, beta, policy)
     for _ in range(MAX_NEWTON):
         mu = _multiplier(policy)
         longest = _plan(mu, policy)
         if longest > FAR:  # feedback has just moved some arms: place them first, then step with all
             for i in range(v.shape[0]):
                 if abs(move[i]) > FAR:
-                    _place(i, low, mu, alpha, beta, policy)
+                    _place(i, low, most, mu, alpha, beta, policy)
             longest = _plan(_multiplier(policy), policy)
         if not longest <= FAR:
             return False
@@ -155,12 +163,12 @@ def _newton(low: float, alpha: float, beta: float, policy: Floats) -> bool:
                 v[i] += move[i]
                 x[i] *= 1 - 2 * move[i] * (1 - move[i])  # e^(-2 move)
             return True
-        _advance(low, alpha, beta, policy)
+        _advance(low, most, alpha, beta, policy)
     return False
 
 
 @compiled
-def _from_nothing(low: float, alpha: float, beta: float, policy: Floats) -> None:
+def _from_nothing(low: float, most: float, alpha: float, beta: float, policy: Floats) -> None:
     """Newton on G(mu) = alpha (1 - S^(-1/2)) + beta ln S, S = sum_i x_i(mu), with exact x_i(mu).
 
     G decreases and is convex, and G(alpha) >= 0: from there the iteration climbs to the root and cannot overshoot.
@@ -171,7 +179,7 @@ def _from_nothing(low: float, alpha: float, beta: float, policy: Floats) -> None
     while True:
         slope = 0.0
         for i in range(x.shape[0]):
-            _place(i, low, mu, alpha, beta, policy)
+            _place(i, low, most, mu, alpha, beta, policy)
             slope += 2 * x[i] * gain[i]
         mass = total(x)
         value = alpha * (1 - 1 / math.sqrt(mass)) + beta * math.log(mass)
@@ -204,7 +212,8 @@ def argmin(policy: Floats, alpha: float, beta: float) -> bool:
     if alpha == 0:
         _softmax(low, beta, policy)
         return True
-    if _newton(low, alpha, beta, policy):
+    most = alpha * exp(V_MAX) + 2 * beta * V_MAX  # a larger loss cannot be told from this one, but could overflow
+    if _newton(low, most, alpha, beta, policy):
         return True
-    _from_nothing(low, alpha, beta, policy)
-    return _newton(low, alpha, beta, policy)
+    _from_nothing(low, most, alpha, beta, policy)
+    return _newton(low, most, alpha, beta, policy)

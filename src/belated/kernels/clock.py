@@ -87,7 +87,7 @@ def count(clock: Record, ledger: Records, patience: float) -> None:
     clock.backlog += clock.counted
     if clock.counted == 0 or patience == np.inf:
         return
-    while not _is_open(ledger[clock.next_skip], clock):
+    while clock.next_skip < clock.rows - 1 and not _is_open(ledger[clock.next_skip], clock):
         clock.next_skip += 1
     oldest = ledger[clock.next_skip]
     if clock.round - oldest.round > patience * math.sqrt(clock.backlog):
@@ -100,18 +100,18 @@ def count(clock: Record, ledger: Records, patience: float) -> None:
 @compiled
 def enter(clock: Record, ledger: Records, n_arms: int, arm: int, probability: float) -> None:
     """Write the decision of the present round into the ledger and charge the round to the certificate."""
-    clock.drift += 1 / (clock.beta + clock.alpha / 2)
+    clock.drift += min(1.0, 1 / (clock.beta + clock.alpha / 2))  # more than 1 at once would only cost digits
     row = ledger[clock.rows]
     row.round = clock.round
     row.arm = arm
     row.probability = probability
-    row.base = clock.drift - n_arms / (clock.alpha * math.sqrt(n_arms) + 2 * clock.beta)
+    row.base = clock.drift - min(1.0, n_arms / (clock.alpha * math.sqrt(n_arms) + 2 * clock.beta))
     clock.rows += 1
     clock.outstanding += 1
     clock.counted += 1
     clock.charged += 1
     clock.base += row.base
-    while clock.charged > 0:
+    while clock.charged > 0 and clock.next_cap < clock.rows:
         oldest = ledger[clock.next_cap]
         if _is_open(oldest, clock):
             if clock.drift - oldest.base < 1:
@@ -173,48 +173,41 @@ def compact(clocks: Records, ledger: Records) -> None:
     """Drop the rows whose feedback has come."""
     clock = clocks[0]
     kept = 0
-    next_skip, next_cap = clock.next_skip, clock.next_cap
+    clock.next_skip = clock.next_cap = 0
     for i in range(clock.rows):
-        if i == next_skip:
-            clock.next_skip = kept
-        if i == next_cap:
-            clock.next_cap = kept
         if _is_open(ledger[i], clock):
             ledger[kept] = ledger[i]
             kept += 1
-    if next_skip == clock.rows:
-        clock.next_skip = kept
-    if next_cap == clock.rows:
-        clock.next_cap = kept
+            clock.next_skip += ledger[i].round <= clock.skipped
+            clock.next_cap += ledger[i].round <= clock.capped
     clock.rows = kept
 
 
 @compiled
-def backlogs(delays: Integers, order: Integers, patience: float) -> tuple[Integers, Integers]:
+def backlogs(delays: Integers, patience: float) -> tuple[Integers, Integers]:
     """D_t of every round and the round in which each one was skipped (0: never), for known delays.
 
-    `order` lists the rounds (from 0) by arrival. The same rule as `count`, without a ledger.
+    The same rule as `count`, without a ledger.
     """
     n = delays.shape[0]
     backlog = np.zeros(n, np.int64)
     skipped_in = np.zeros(n, np.int64)
-    is_open = np.zeros(n, np.bool_)
-    counted = so_far = oldest = arrived = 0
+    leaving = np.zeros(n, np.int64)  # counted rounds whose feedback arrives at the end of this one
+    for s in range(n):
+        if delays[s] < n - s:
+            leaving[s + delays[s]] += 1
+    counted = so_far = oldest = 0
     for t in range(n):
         so_far += counted
         backlog[t] = so_far
         if counted > 0 and patience < np.inf:
-            while not is_open[oldest]:
+            while oldest + delays[oldest] < t:
                 oldest += 1
             if t - oldest > patience * math.sqrt(so_far):
                 skipped_in[oldest] = t + 1
                 counted -= 1
+                if delays[oldest] < n - oldest:
+                    leaving[oldest + delays[oldest]] -= 1
                 oldest += 1
-        is_open[t] = True
-        counted += 1
-        while arrived < n and order[arrived] + delays[order[arrived]] <= t:
-            s = order[arrived]
-            is_open[s] = False
-            counted -= skipped_in[s] == 0
-            arrived += 1
+        counted += 1 - leaving[t]
     return backlog, skipped_in

@@ -1,7 +1,7 @@
 """How kernels are compiled and called."""
 
 from collections.abc import Callable
-from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -17,8 +17,14 @@ Record = Any  # one element of a structured array
 Records = Any  # a structured array; NumPy's types say nothing about its fields
 
 
+# Numba's cache of a kernel does not notice edits in another file: a digest of them all becomes part of its name there.
+SOURCES = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+DIGEST = sha256(SOURCES).hexdigest()[:12]
+
+
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compile with the settings shared by every kernel (IEEE division, no GIL, cached on disk)."""
+    function.__qualname__ += f"-{DIGEST}"
     kernel: Callable[P, R] = njit(cache=True, nogil=True, error_model="numpy")(function)
     return kernel
 
@@ -33,15 +39,3 @@ def entry_point(kernel: Callable[P, R], *examples: Any) -> Callable[..., R]:
     dispatcher.compile(signature)
     compiled_function: Callable[..., R] = dispatcher.overloads[signature].entry_point
     return compiled_function
-
-
-def drop_stale_cache(folder: Path = Path(__file__).parent) -> None:
-    """Numba's cache of a kernel does not notice edits in another file: drop what is older than any source here."""
-    newest = max(path.stat().st_mtime for path in folder.glob("*.py"))
-    for index in folder.glob("__pycache__/*.nbi"):
-        with suppress(OSError):  # another process may have done it
-            if index.stat().st_mtime < newest:
-                index.unlink()
-
-
-drop_stale_cache()

@@ -1,17 +1,45 @@
 """A whole game against known losses and delays: the compiled twin of ask and tell."""
 
+import numpy as np
+from numpy.typing import NDArray
+
 from belated.kernels.argmin import LOSSES, X, argmin
 from belated.kernels.compiling import Floats, Integers, compiled
 from belated.kernels.draw import draw, normalise
 
+Links = NDArray[np.int32]
+
 
 @compiled
 def expectation(x: Floats, losses: Floats) -> float:
-    """<x, l>, one arm after the other."""
-    mean = 0.0
-    for i in range(x.shape[0]):
-        mean += x[i] * losses[i]
-    return mean
+    """<x, l> in four lanes."""
+    whole = x.shape[0] - x.shape[0] % 4
+    s0 = s1 = s2 = s3 = 0.0
+    for i in range(0, whole, 4):
+        s0 += x[i] * losses[i]
+        s1 += x[i + 1] * losses[i + 1]
+        s2 += x[i + 2] * losses[i + 2]
+        s3 += x[i + 3] * losses[i + 3]
+    for i in range(whole, x.shape[0]):
+        s0 += x[i] * losses[i]
+    return (s0 + s1) + (s2 + s3)
+
+
+@compiled
+def arrivals(delays: Integers) -> tuple[Links, Links]:
+    """For each round (from 0) the first round whose feedback arrives at its end, and for that one the next, or -1.
+
+    Rounds that arrive together are in their own order.
+    """
+    n = delays.shape[0]
+    first = np.full(n, -1, np.int32)
+    following = np.full(n, -1, np.int32)
+    for s in range(n - 1, -1, -1):
+        if delays[s] < n - s:
+            t = s + delays[s]
+            following[s] = first[t]
+            first[t] = s
+    return first, following
 
 
 @compiled
@@ -21,20 +49,19 @@ def play_block(
     alpha: Floats,
     beta: Floats,
     uniforms: Floats,
-    order: Integers,
-    arrives_at: Integers,
+    first: Links,
+    following: Links,
     policy: Floats,
     cdf: Floats,
-    arms: Integers,
+    arms: Links,
     estimates: Floats,
     expected: Floats,
     suffered: Floats,
-    reported: int,
-) -> int:
-    """Play the rounds start, start + 1, ... (from 0), one for each row of losses; returns how many reports have come.
+) -> None:
+    """Play the rounds start, start + 1, ... (from 0), one for each row of losses.
 
-    `order` lists the rounds by (arrival, round), `arrives_at` the round at whose end each of those arrives. `estimates`
-    keeps loss / probability of every decision until its report comes.
+    `first` and `following` are the `arrivals`; `estimates` keeps loss / probability of every decision until its report
+    comes. `expected` and `suffered` receive <x_t, l_t> and the loss of the drawn arm.
     """
     for i in range(losses.shape[0]):
         t = start + i
@@ -45,8 +72,7 @@ def play_block(
         estimates[t] = losses[i, arm] / policy[X, arm]
         expected[i] = expectation(policy[X], losses[i])
         suffered[i] = losses[i, arm]
-        while reported < order.shape[0] and arrives_at[reported] <= t:
-            s = order[reported]
+        s = first[t]
+        while s >= 0:
             policy[LOSSES, arms[s]] += estimates[s]
-            reported += 1
-    return reported
+            s = following[s]

@@ -21,7 +21,7 @@ from belated.lab.delays import (
     Unbalanced,
     Uniform,
 )
-from belated.lab.games import Curves, geometric_checkpoints, play
+from belated.lab.games import Curves, default_checkpoints, play
 from belated.lab.losses import Bernoulli, BlockCoins, Constrained, GivenLosses, Losses, LossesFile, Sine, Wave
 from belated.lab.problems import Problem
 
@@ -49,6 +49,6 @@ __all__ = [
     "Unbalanced",
     "Uniform",
     "Wave",
-    "geometric_checkpoints",
+    "default_checkpoints",
     "play",
 ]

@@ -5,18 +5,21 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import final
+from functools import cache
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from belated import kernels
 from belated.errors import InvalidInput
-from belated.lab.losses import Matrix
-from belated.lab.problems import Arrivals, Problem, arrivals
+from belated.lab.algorithms import Algorithm, setting_of
+from belated.lab.delays import NEVER, NoDelay
+from belated.lab.losses import Matrix, Wave
+from belated.lab.problems import Problem
 from belated.lab.progress import Progress
-from belated.learners import FTRL, Learner
-from belated.tunings import Tuning, schedule
+from belated.learners import Learner
+from belated.tunings import Tsallis, Tuning, schedule
 from belated.validation import whole_number
 
 Floats = NDArray[np.float64]
@@ -56,13 +59,14 @@ class Curves:
         return float(len(self.seeds) * self.checkpoints[-1] / self.seconds)
 
 
-def geometric_checkpoints(n_rounds: int, count: int = 60) -> Integers:
-    """About `count` rounds from 1 to n, evenly spaced in the logarithm."""
-    return np.unique(np.round(np.geomspace(1, n_rounds, count)).astype(np.int64))
+def default_checkpoints(n_rounds: int, count: int = 50) -> Integers:
+    """Up to 2 `count` rounds from 1 to n, evenly spaced on a logarithmic and on a linear scale."""
+    spaced = np.append(np.geomspace(1, n_rounds, count), np.linspace(1, n_rounds, count))
+    return np.unique(np.round(spaced).astype(np.int64))
 
 
 def play(
-    player: Tuning | Make,
+    player: Algorithm | Tuning | Make,
     problem: Problem,
     seeds: Sequence[int] | range,
     *,
@@ -71,29 +75,28 @@ def play(
 ) -> Curves:
     """Play a problem once for each seed; a Tuning runs compiled, a maker of learners through ask and tell.
 
+    An Algorithm of the table is told what it needs to know in advance of each game.
+
     The results do not depend on `workers`, the number of threads. Ctrl-C keeps the seeds that are finished.
     """
     at = (
-        geometric_checkpoints(problem.n_rounds)
-        if checkpoints is None
-        else _as_checkpoints(checkpoints, problem.n_rounds)
+        default_checkpoints(problem.n_rounds) if checkpoints is None else _as_checkpoints(checkpoints, problem.n_rounds)
     )
     numbers = [whole_number("seed", seed, 0) for seed in seeds]
     if not numbers:
         raise InvalidInput("at least one seed is needed")
 
     def one(seed: int) -> tuple[Floats, Floats, float]:
-        started = time.perf_counter()
+        started = time.thread_time()
         delays = problem.draw_delays(seed)
-        blocks = segments(problem.loss_blocks(seed, delays), at)
-        game = (
-            Compiled(player, problem, delays, seed)
-            if isinstance(player, Tuning)
-            else Driver(player, problem, delays, seed)
-        )
+        blocks = problem.loss_blocks(seed, delays)
+        told = player.player(setting_of(problem, seed)) if isinstance(player, Algorithm) else player
+        kind = Compiled if isinstance(told, Tuning) else Driver
+        game: Compiled | Driver = kind(told, problem, delays, seed)  # type: ignore[arg-type]
         curves = follow(game.play, blocks, problem.n_arms, at)
-        return *curves, time.perf_counter() - started
+        return *curves, time.thread_time() - started
 
+    warm_up()
     finished: dict[int, tuple[Floats, Floats, float]] = {}
     with Progress(len(numbers)) as progress, ThreadPoolExecutor(whole_number("workers", workers, 1)) as pool:
         futures = {seed: pool.submit(one, seed) for seed in numbers}
@@ -112,37 +115,37 @@ def play(
     return Curves(np.array(list(finished)), at, np.array(expected), np.array(suffered), sum(seconds))
 
 
+@cache
+def warm_up() -> None:
+    """Load or compile the kernels, so that no game's time includes it."""
+    problem = Problem(Wave(1), NoDelay(), 2, 1)
+    Compiled(Tsallis(), problem, problem.draw_delays(0), 0).play(np.zeros((1, 2)))
+
+
 def _as_checkpoints(checkpoints: Sequence[int], n_rounds: int) -> Integers:
     rounds = np.unique([whole_number("a checkpoint", round, 1, n_rounds) for round in checkpoints])
     return np.unique(np.append(rounds, n_rounds))
 
 
-def segments(blocks: Iterator[Matrix], checkpoints: Integers) -> Iterator[Matrix]:
-    """The same rows, cut so that every checkpoint ends a piece."""
-    start = 0
-    for block in blocks:
-        inside = checkpoints[(checkpoints > start) & (checkpoints < start + len(block))] - start
-        yield from np.split(block, inside)
-        start += len(block)
-
-
 def follow(
-    play: Callable[[Matrix], tuple[Floats, Floats]], pieces: Iterator[Matrix], n_arms: int, checkpoints: Integers
+    play: Callable[[Matrix], tuple[Floats, Floats]], blocks: Iterator[Matrix], n_arms: int, checkpoints: Integers
 ) -> tuple[Floats, Floats]:
     """Regret at the checkpoints, expected and suffered, against the best arm up to there."""
-    t, arm_losses, expected, suffered = 0, np.zeros(n_arms), 0.0, 0.0
-    regrets: list[tuple[float, float]] = []
-    for piece in pieces:
-        mean, real = play(piece)
-        t += len(piece)
-        arm_losses += piece.sum(axis=0)
-        expected += float(mean.sum())
-        suffered += float(real.sum())
-        if t == checkpoints[len(regrets)]:
-            best = float(arm_losses.min())
-            regrets.append((expected - best, suffered - best))
-    curves = np.array(regrets)
-    return curves[:, 0], curves[:, 1]
+    t, totals = 0, np.zeros(2 + n_arms)  # expected, suffered, each arm's
+    at_checkpoints: list[Floats] = []
+    for block in blocks:
+        expected, suffered = play(block)
+        ends = checkpoints[(checkpoints > t) & (checkpoints <= t + len(block))] - t
+        starts = np.append(0, ends[ends < len(block)])
+        columns = (expected[:, None], suffered[:, None], block)
+        pieces = np.hstack([np.add.reduceat(column, starts, axis=0) for column in columns])
+        sums = totals + np.cumsum(pieces, axis=0)
+        at_checkpoints.extend(sums[: len(ends)])
+        totals = sums[-1]
+        t += len(block)
+    reached = np.array(at_checkpoints)
+    regrets = reached[:, :2] - reached[:, 2:].min(axis=1, keepdims=True)
+    return regrets[:, 0], regrets[:, 1]
 
 
 @final
@@ -151,25 +154,22 @@ class Compiled:
 
     def __init__(self, tuning: Tuning, problem: Problem, delays: Integers, seed: int) -> None:
         n, k = problem.n_rounds, problem.n_arms
-        plan = schedule(tuning, k, delays)
-        self.alpha, self.beta = plan.alpha, plan.beta
-        order, at = arrivals(delays)
-        if tuning.discard:
-            used = (plan.skipped_in[order] == 0) | (plan.skipped_in[order] > at + 1)
-            order, at = order[used], at[used]
-        self.arrivals = Arrivals(order, at)
+        self.alpha, self.beta, _, skipped_in = schedule(tuning, k, delays)
+        if tuning.discard:  # what is thrown away never arrives
+            delays = np.where((skipped_in > 0) & (skipped_in <= np.arange(1, n + 1) + delays), NEVER, delays)
+        self.arrivals = kernels.arrivals(delays)
         self.generator = np.random.default_rng(seed)
         self.policy = np.zeros((kernels.ROWS, k))
         self.policy[kernels.V] = 0.5 * np.log(k)
         self.cdf = np.empty(-(-k // kernels.BLOCK))
-        self.arms, self.estimates = np.empty(n, np.int64), np.empty(n)
-        self.t = self.reported = 0
+        self.arms, self.estimates = np.empty(n, np.int32), np.empty(n)
+        self.t = 0
 
     def play(self, losses: Matrix) -> tuple[Floats, Floats]:
         """The next rounds, one for each row: <x_t, l_t> and the loss of the drawn arm."""
         rounds = len(losses)
         expected, suffered = np.empty(rounds), np.empty(rounds)
-        self.reported = kernels.play_block(
+        kernels.play_block(
             self.t,
             np.ascontiguousarray(losses),
             self.alpha,
@@ -182,7 +182,6 @@ class Compiled:
             self.estimates,
             expected,
             suffered,
-            self.reported,
         )
         self.t += rounds
         return expected, suffered
@@ -190,25 +189,35 @@ class Compiled:
 
 @final
 class Driver:
-    """Anything with ask and tell; without a distribution of its own, its expected loss is that of the drawn arm."""
+    """Anything with ask and tell; without a distribution of its own, its expected loss is that of the drawn arm.
+
+    A learner that declares `needs_delay` is handed the delay when it is asked, one whose `feedback` is "vector" is told
+    the losses of all arms.
+    """
 
     def __init__(self, make: Make, problem: Problem, delays: Integers, seed: int) -> None:
-        self.learner = make(problem.n_arms, seed)
-        self.due: dict[int, list[tuple[int, float]]] = defaultdict(list)
+        self.learner: Any = make(problem.n_arms, seed)
+        self.needs_delay = getattr(self.learner, "needs_delay", False)
+        self.sees_all = getattr(self.learner, "feedback", "loss") == "vector"
+        self.due: dict[int, list[tuple[int, Any]]] = defaultdict(list)
         self.delays = delays.tolist()
         self.t = 0
 
     def play(self, losses: Matrix) -> tuple[Floats, Floats]:
         """The next rounds, one for each row: <x_t, l_t> and the loss of the drawn arm."""
         learner = self.learner
+        tell = learner.tell_vector if self.sees_all else learner.tell
         expected, suffered = np.empty(len(losses)), np.empty(len(losses))
+        has_distribution = hasattr(learner, "distribution")
         for i, row in enumerate(np.ascontiguousarray(losses)):
-            if isinstance(learner, FTRL):
-                expected[i] = kernels.expectation(learner.distribution(), row)
-            decision = learner.ask()
-            suffered[i] = loss = float(row[decision.arm])
-            self.due[self.t + self.delays[self.t]].append((decision.round, loss))
+            delay = self.delays[self.t]
+            known = (delay,) if self.needs_delay else ()
+            x = learner.distribution(*known) if has_distribution else None
+            decision = learner.ask(*known)
+            suffered[i] = row[decision.arm]
+            expected[i] = suffered[i] if x is None else kernels.expectation(x, row)
+            self.due[self.t + delay].append((decision.round, row if self.sees_all else float(suffered[i])))
             for round, report in self.due.pop(self.t, ()):
-                learner.tell(round, report)
+                tell(round, report)
             self.t += 1
-        return (expected if isinstance(learner, FTRL) else suffered), suffered
+        return expected, suffered

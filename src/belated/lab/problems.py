@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,13 +10,6 @@ from numpy.typing import NDArray
 from belated.lab.delays import Delays
 from belated.lab.losses import Losses, Matrix
 from belated.validation import whole_number
-
-
-class Arrivals(NamedTuple):
-    """When feedback comes: rounds (from 0) by (arrival, round), and the round at whose end each of those arrives."""
-
-    order: NDArray[np.int64]
-    at: NDArray[np.int64]
 
 
 @final
@@ -44,11 +37,3 @@ class Problem:
             reported = delays[delays < self.n_rounds]
             typical = int(np.median(reported)) if reported.size else 0
         return self.losses.blocks(self.n_arms, self.n_rounds, typical, np.random.default_rng([seed, 1]))
-
-
-def arrivals(delays: NDArray[np.int64]) -> Arrivals:
-    """The order in which feedback arrives within the game."""
-    at = np.arange(delays.size) + delays
-    order = np.argsort(at, kind="stable")
-    order = order[: np.count_nonzero(at < delays.size)]
-    return Arrivals(order, at[order])

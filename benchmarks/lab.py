@@ -1,0 +1,116 @@
+"""The lab's promises: whole games against other simulators, flat cost, two workers, memory of a long game."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+from judging import best_of, judge
+
+import belated
+from belated import lab
+
+SMPYBANDITS = {10: 3100, 100: 3000}  # rounds/s of its Tsallis-INF, measured apart: it needs NumPy 1.26 and SciPy 1.11
+CPP = {100: 1.84, 1000: 18.3}  # us a round of a C++ Tsallis-INF loop (FAMAB, -O3), measured apart
+
+
+def problem(n_arms: int, n_rounds: int) -> lab.Problem:
+    """Bernoulli losses, geometric delays of mean 100."""
+    return lab.Problem(lab.Bernoulli(gap=0.1), lab.Geometric(mean=100), n_arms, n_rounds)
+
+
+def ours(n_arms: int, n_rounds: int) -> Callable[[], float]:
+    """Microseconds a round of a whole game of ours, ZS20 advanced, one core."""
+
+    def run() -> float:
+        started = time.perf_counter()
+        lab.play(belated.Advanced(), problem(n_arms, n_rounds), [1])
+        return (time.perf_counter() - started) / n_rounds * 1e6
+
+    return run
+
+
+def pymab(n_arms: int, n_rounds: int) -> Callable[[], float]:
+    """Microseconds a round of PyMAB's Rust simulator with Exp3, which knows no delays."""
+    from pymab import BanditEnvironment, BernoulliReward, Experiment, ExperimentConfig  # noqa: PLC0415
+    from pymab.policies.adversarial import EXP3Policy  # noqa: PLC0415
+
+    environment = BanditEnvironment(means=np.append(0.6, np.full(n_arms - 1, 0.5)), reward_model=BernoulliReward())
+    config = ExperimentConfig(horizon=n_rounds, n_replicates=1, seed=1)
+
+    def run() -> float:
+        policies = {"exp3": EXP3Policy(n_arms=n_arms, gamma=0.1)}
+        experiment = Experiment(environment=environment, policies=policies, config=config)
+        started = time.perf_counter()
+        experiment.run()
+        return (time.perf_counter() - started) / n_rounds * 1e6
+
+    return run
+
+
+def whole_games() -> None:
+    """Rounds per second of whole simulated games."""
+    print("\nwhole games, ZS20 advanced, geometric delays of mean 100, one core")
+    for n_arms, rounds, peer_rounds, bar in [
+        (10, 200_000, 20_000, 10),
+        (100, 100_000, 3000, 30),
+        (1000, 20_000, 500, 30),
+    ]:
+        mine, rust = best_of(6, ours(n_arms, rounds), pymab(n_arms, peer_rounds))
+        print(f"  k = {n_arms}: {1e6 / mine:,.0f} rounds/s ({mine:.2f} us), PyMAB without delays {1e6 / rust:,.0f}")
+        judge(f"k = {n_arms}: times as fast as PyMAB 2.0.1's simulator", rust / mine, bar, "x", at_most=False)
+        if n_arms in SMPYBANDITS:
+            times = 1e6 / mine / SMPYBANDITS[n_arms]
+            judge(
+                f"k = {n_arms}: times SMPyBandits 0.9.7 Tsallis-INF (quoted)",
+                times,
+                300 if n_arms == 10 else 1,
+                "x",
+                at_most=False,
+            )
+        if n_arms in CPP:
+            judge(
+                f"k = {n_arms}: a round, against a C++ Tsallis-INF loop (quoted)", mine, CPP[n_arms], "us", at_most=True
+            )
+
+
+def flat_cost() -> None:
+    """Cost per round as the game grows from 1e4 to 1e7 rounds."""
+    print("\ncost of a round as the game grows, k = 10")
+    many = problem(10, 10_000)
+
+    def hundred_short_games() -> float:
+        started = time.perf_counter()
+        lab.play(belated.Advanced(), many, range(100))
+        return (time.perf_counter() - started) / 1e6 * 1e6
+
+    short, middle, long = best_of(2, hundred_short_games, ours(10, 1_000_000), ours(10, 10_000_000))
+    print(f"  n = 1e4: {short:.3f} us, 1e6: {middle:.3f} us, 1e7: {long:.3f} us")
+    judge("largest over smallest", max(short, middle, long) / min(short, middle, long), 1.2, "x", at_most=True)
+
+
+def two_workers() -> None:
+    """The same seeds with one thread and with two."""
+    print("\ntwo workers, k = 10")
+    game = problem(10, 100_000)
+
+    def run(workers: int) -> float:
+        started = time.perf_counter()
+        lab.play(belated.Advanced(), game, range(12), workers=workers)
+        return time.perf_counter() - started
+
+    one, two = best_of(4, lambda: run(1), lambda: run(2))
+    judge("one worker's time over two workers'", one / two, 1.7, "x", at_most=False)
+
+
+def memory() -> None:
+    """Peak memory of a process that plays ten million rounds."""
+    print("\na game of 10,000,000 rounds, k = 10")
+    code = (
+        "import belated, resource; from belated import lab;"
+        "lab.play(belated.Advanced(), lab.Problem(lab.Bernoulli(), lab.Geometric(100), 10, 10_000_000), [1]);"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    judge("peak memory of the process", float(done.stdout) / 1e9, 1.0, "GB", at_most=True)

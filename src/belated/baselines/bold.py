@@ -1,0 +1,81 @@
+"""BOLD, Black-box Online Learning under Delayed feedback: a pool of learners, each of which waits for its feedback.
+
+P. Joulani, A. Gyorgy, C. Szepesvari. Online Learning under Delayed Feedback. ICML 2013, Algorithm 1.
+"""
+
+import math
+from heapq import heappop, heappush
+from typing import final
+
+from belated.baselines.bases import Base, Floats, MakeBase, Seeds, as_maker
+from belated.baselines.open_rounds import OpenRounds
+from belated.learners import FTRL, Decision
+from belated.tunings import Tsallis
+from belated.validation import whole_number
+
+
+@final
+class BOLD:
+    """Each round is played by an instance of the base that is waiting for nothing; if all are waiting, by a new one.
+
+    instance of round t = the first that is free,    it is busy until the feedback of round t has come      [read]
+
+    Any base for feedback without delay will do; Tsallis-INF unless given. Needs nothing in advance. The pool holds
+    G + 1 instances, G = max_t o_t. Reg <= (G + 1) f(n / (G + 1)) if the base's is at most f(n), f concave.
+    """
+
+    def __init__(self, n_arms: int, base: MakeBase | None = None, *, seed: int | None = None) -> None:
+        self._n_arms = whole_number("n_arms", n_arms, 1)
+        self._maker = as_maker(base, lambda k, seed: FTRL(k, Tsallis(), seed=seed))
+        self._seeds = Seeds(seed)
+        self._pool: list[Base] = []
+        self._free: list[int] = []  # a heap
+        self._rounds: OpenRounds[tuple[int, int]] = OpenRounds()  # the note: the instance and its own round
+
+    @property
+    def n_arms(self) -> int:
+        return self._n_arms
+
+    @property
+    def round(self) -> int:
+        """t: decisions made so far."""
+        return self._rounds.round
+
+    @property
+    def outstanding(self) -> int:
+        """Decisions whose feedback has not come."""
+        return len(self._rounds)
+
+    @property
+    def instances(self) -> int:
+        """The size of the pool."""
+        return len(self._pool)
+
+    def _new(self) -> Base:
+        return self._maker(self._n_arms, self._seeds[len(self._pool)])
+
+    def ask(self) -> Decision:
+        """Decide the next round."""
+        if not self._free:
+            self._pool.append(self._new())
+            heappush(self._free, len(self._pool) - 1)
+        instance = heappop(self._free)
+        own = self._pool[instance].ask()
+        return self._rounds.open(own.arm, own.probability, (instance, own.round))
+
+    def tell(self, round: int, loss: float) -> None:
+        """Report the loss in [0, 1] of an earlier round: in any order, at any time, once."""
+        value, entry = self._rounds.close(round, loss)
+        instance, own_round = entry.note
+        self._pool[instance].tell(own_round, value)
+        heappush(self._free, instance)
+
+    def distribution(self) -> Floats:
+        """The probability of each arm in the coming round. Changes nothing."""
+        return (self._pool[self._free[0]] if self._free else self._new()).distribution()
+
+
+def bound(n_arms: int, n_rounds: int, most_outstanding: int) -> float:
+    """Over Tsallis-INF, f(n) = 4 sqrt(kn) + 1: Reg <= (G + 1) f(n / (G + 1)), G = max_t o_t [read]."""
+    pool = most_outstanding + 1
+    return pool * (4 * math.sqrt(n_arms * n_rounds / pool) + 1)

@@ -1,0 +1,101 @@
+"""A wrapper for composite anonymous feedback: only the sum of what arrives in a round is used.
+
+CGM18: N. Cesa-Bianchi, C. Gentile, Y. Mansour. Nonstochastic Bandits with Composite Anonymous Feedback. COLT 2018.
+"""
+
+import copy
+import math
+from collections import deque
+from typing import ClassVar, final
+
+from belated.baselines.bases import Floats, MakeBase, Seeds, as_maker, generator_of, one_hot
+from belated.baselines.open_rounds import OpenRounds
+from belated.learners import FTRL, Decision
+from belated.tunings import AdaptiveExp3
+from belated.validation import whole_number
+
+
+@final
+class Composite:
+    """CGM18's wrapper: repeat an arm until what arrives can only be its own, and learn from the sum [read].
+
+    B_t ~ Bernoulli(q),  q = 1 / (2 (2d - 1))
+    an update: B_t = 1 and t >= (the last update, at first 0) + 2d - 1; the next arm is then drawn anew, else repeated
+    the base is fed  (1 / 2d) sum_{s = t-d+1}^t Z_s,  Z_s: the sum of what came in round s
+
+    Needs d >= 2: every loss has come in full within d rounds, its own among them (delays below d). Later feedback is
+    credited to the wrong arm, and a sum above 2d counts as 2d. The base is for feedback without delay: Exp3 with the
+    anytime rate sqrt(ln k / (k j)) at its j-th draw unless given. Reg <= 8 sqrt(d (4k + 1) n ln k) + O(d) with Exp3.
+    """
+
+    feedback: ClassVar[str] = "sum"
+
+    def __init__(self, n_arms: int, d: int, base: MakeBase | None = None, *, seed: int | None = None) -> None:
+        self._n_arms, self._d = whole_number("n_arms", n_arms, 1), whole_number("d", d, 2)
+        seeds = Seeds(seed)
+        self._base = as_maker(base, lambda k, seed: FTRL(k, AdaptiveExp3(), seed=seed))(self._n_arms, seeds[0])
+        self._generator = generator_of(seeds[1])
+        self._drawn: Decision | None = None  # of the base: the arm that is repeated
+        self._totals: deque[float] = deque(maxlen=self._d)  # Z of the last d rounds
+        self._since = 0  # rounds since the last update
+        self._coin = False  # B of the last round
+        self._rounds: OpenRounds[None] = OpenRounds()
+
+    @property
+    def n_arms(self) -> int:
+        return self._n_arms
+
+    @property
+    def round(self) -> int:
+        """t: decisions made so far."""
+        return self._rounds.round
+
+    @property
+    def outstanding(self) -> int:
+        """Decisions whose feedback has not come."""
+        return len(self._rounds)
+
+    @property
+    def updates(self) -> int:
+        """How often the base has learned."""
+        return self._base.round - self._base.outstanding
+
+    @property
+    def _update_due(self) -> bool:
+        return self._coin and self._since >= 2 * self._d - 1
+
+    def _sum(self) -> float:
+        return min(1.0, sum(self._totals) / (2 * self._d))
+
+    def ask(self) -> Decision:
+        """End the round before, with an update if it is one, and decide the next."""
+        if self._drawn and self._update_due:
+            self._base.tell(self._drawn.round, self._sum())
+            self._drawn, self._since = None, 0
+        self._coin = bool(self._generator.random() < 1 / (2 * (2 * self._d - 1)))
+        self._since += 1
+        self._totals.append(0.0)
+        if self._drawn:
+            return self._rounds.open(self._drawn.arm, 1.0, None)
+        self._drawn = self._base.ask()
+        return self._rounds.open(self._drawn.arm, self._drawn.probability, None)
+
+    def tell(self, round: int, loss: float) -> None:
+        """Add the loss in [0, 1] of an earlier round to what this round brings; which round it was is not used."""
+        value, _ = self._rounds.close(round, loss)
+        self._totals[-1] += value
+
+    def distribution(self) -> Floats:
+        """The probability of each arm in the coming round. Changes nothing."""
+        if self._drawn is None:
+            return self._base.distribution()
+        if not self._update_due:
+            return one_hot(self._n_arms, self._drawn.arm)
+        ahead = copy.deepcopy(self._base)
+        ahead.tell(self._drawn.round, self._sum())
+        return ahead.distribution()
+
+
+def bound(n_arms: int, n_rounds: int, d: int) -> float:
+    """The leading term with Exp3 [read]: Reg <= 8 sqrt(d (4k + 1) n ln k) + O(d)."""
+    return 8 * math.sqrt(d * (4 * n_arms + 1) * n_rounds * math.log(n_arms))

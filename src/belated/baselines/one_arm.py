@@ -1,0 +1,49 @@
+"""One arm for ever: with the best arm, what regret is measured against."""
+
+from typing import final
+
+from belated.baselines.bases import Floats, generator_of, one_hot
+from belated.baselines.open_rounds import OpenRounds
+from belated.learners import Decision
+from belated.validation import whole_number
+
+
+@final
+class OneArm:
+    """The same arm in every round.
+
+    Needs, if it is to be the best arm in hindsight, the whole game in advance: Reg = 0 by definition. The seed is
+    checked and not used: nothing is random.
+    """
+
+    def __init__(self, n_arms: int, arm: int = 0, *, seed: int | None = None) -> None:
+        self._n_arms = whole_number("n_arms", n_arms, 1)
+        self._arm = whole_number("arm", arm, 0, self._n_arms - 1)
+        generator_of(seed)
+        self._rounds: OpenRounds[None] = OpenRounds()
+
+    @property
+    def n_arms(self) -> int:
+        return self._n_arms
+
+    @property
+    def round(self) -> int:
+        """t: decisions made so far."""
+        return self._rounds.round
+
+    @property
+    def outstanding(self) -> int:
+        """Decisions whose feedback has not come."""
+        return len(self._rounds)
+
+    def ask(self) -> Decision:
+        """Decide the next round."""
+        return self._rounds.open(self._arm, 1.0, None)
+
+    def tell(self, round: int, loss: float) -> None:
+        """Accept the loss in [0, 1] of an earlier round, once, and ignore it."""
+        self._rounds.close(round, loss)
+
+    def distribution(self) -> Floats:
+        """All probability on the arm."""
+        return one_hot(self._n_arms, self._arm)

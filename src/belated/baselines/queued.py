@@ -1,0 +1,80 @@
+"""QPM-D, Queued Partial Monitoring with Delays: the base never notices that anything was late.
+
+P. Joulani, A. Gyorgy, C. Szepesvari. Online Learning under Delayed Feedback. ICML 2013, Algorithm 2.
+"""
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from typing import final
+
+from belated.baselines.bases import Floats, MakeBase, Seeds, as_maker, one_hot
+from belated.baselines.delayed_ucb import DelayedUCB1
+from belated.baselines.open_rounds import OpenRounds
+from belated.learners import Decision
+from belated.validation import whole_number
+
+
+@final
+class Queued:
+    """QPM-D: observations wait in a queue for each arm until the base picks that arm [read].
+
+    base picks i:  queue i not empty -> feed its oldest observation to the base at once, and let it pick again
+                   queue i empty     -> play i, round after round, until an observation of i has come
+
+    The base, UCB1 unless given, lives in a world without delays: its j-th pick of an arm sees the j-th observation.
+    The coming arm is settled as soon as the last report is in, so `distribution` is all on one arm even when the base
+    is random. Needs nothing in advance, and independent, identically distributed losses: an adversary's observations
+    do not keep in a queue.
+    """
+
+    def __init__(self, n_arms: int, base: MakeBase | None = None, *, seed: int | None = None) -> None:
+        self._n_arms = whole_number("n_arms", n_arms, 1)
+        self._base = as_maker(base, lambda k, seed: DelayedUCB1(k, seed=seed))(self._n_arms, Seeds(seed)[0])
+        self._queues: list[deque[float]] = [deque() for _ in range(self._n_arms)]
+        self._pick = self._base.ask()
+        self._rounds: OpenRounds[None] = OpenRounds()
+
+    @property
+    def n_arms(self) -> int:
+        return self._n_arms
+
+    @property
+    def round(self) -> int:
+        """t: decisions made so far."""
+        return self._rounds.round
+
+    @property
+    def outstanding(self) -> int:
+        """Decisions whose feedback has not come."""
+        return len(self._rounds)
+
+    @property
+    def queued(self) -> list[int]:
+        """Observations of each arm that the base has not seen."""
+        return [len(queue) for queue in self._queues]
+
+    def ask(self) -> Decision:
+        """Decide the next round."""
+        return self._rounds.open(self._pick.arm, 1.0, None)
+
+    def tell(self, round: int, loss: float) -> None:
+        """Report the loss in [0, 1] of an earlier round: in any order, at any time, once."""
+        value, entry = self._rounds.close(round, loss)
+        self._queues[entry.arm].append(value)
+        while self._queues[self._pick.arm]:
+            self._base.tell(self._pick.round, self._queues[self._pick.arm].popleft())
+            self._pick = self._base.ask()
+
+    def distribution(self) -> Floats:
+        """All probability on the coming arm."""
+        return one_hot(self._n_arms, self._pick.arm)
+
+
+def bound(gaps: Sequence[float], n_rounds: int, most_outstanding: float) -> float:
+    """Over UCB1: UCB1's own bound (Auer et al. 2002, Theorem 1), and gap_i G_i for the waiting [read].
+
+    Reg <= sum over gap_i > 0 of  8 ln n / gap_i + (1 + pi^2 / 3) gap_i + gap_i G_i,    G_i <= G = max_t o_t
+    """
+    once = 1 + math.pi**2 / 3
+    return sum(8 * math.log(n_rounds) / gap + (once + most_outstanding) * gap for gap in gaps if gap > 0)

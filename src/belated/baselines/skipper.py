@@ -1,0 +1,101 @@
+"""Skipper: leave out the rounds whose delay, known when the arm is drawn, is excessive; with DEW's rate for the base.
+
+TCS19: T. S. Thune, N. Cesa-Bianchi, Y. Seldin. Nonstochastic Multiarmed Bandits with Unrestricted Delays. NeurIPS 2019.
+The paper's text was not at hand: the constants are [recalled].
+"""
+
+import math
+from typing import ClassVar, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from belated.baselines.bases import Floats, MakeBase, Seeds, as_maker, generator_of
+from belated.baselines.open_rounds import OpenRounds
+from belated.bounds import clip
+from belated.learners import FTRL, Decision
+from belated.tunings import AdaptiveExp3
+from belated.validation import positive_number, whole_number
+
+
+@final
+class Skipper:
+    """Rounds with delay d_t < beta are the base's; the others are drawn from its distribution and dropped.
+
+    S_beta = { t : d_t >= beta },    Reg <= |S_beta| + R_base of the other rounds      (TCS19) [recalled]
+
+    Needs each delay at action time, `ask(delay)`, and beta. The paper's base is DEW, `Exp3(dew_rate(...))`, which needs
+    n and D_beta too; unless given, the base is the delay-adaptive Exp3, which needs nothing.
+    """
+
+    needs_delay: ClassVar[bool] = True
+
+    def __init__(self, n_arms: int, beta: float, base: MakeBase | None = None, *, seed: int | None = None) -> None:
+        self._n_arms, self._beta = whole_number("n_arms", n_arms, 1), positive_number("beta", beta)
+        seeds = Seeds(seed)
+        self._base = as_maker(base, lambda k, seed: FTRL(k, AdaptiveExp3(), seed=seed))(self._n_arms, seeds[0])
+        self._generator = generator_of(seeds[1])
+        self._rounds: OpenRounds[int] = OpenRounds()  # the note: the base's own round, 0 if skipped
+
+    @property
+    def n_arms(self) -> int:
+        return self._n_arms
+
+    @property
+    def round(self) -> int:
+        """t: decisions made so far."""
+        return self._rounds.round
+
+    @property
+    def outstanding(self) -> int:
+        """Decisions whose feedback has not come."""
+        return len(self._rounds)
+
+    @property
+    def skipped(self) -> int:
+        """|S_beta| so far."""
+        return self.round - self._base.round
+
+    def ask(self, delay: int = 0) -> Decision:
+        """Decide the next round, whose feedback will come at the end of the round `delay` later."""
+        if whole_number("delay", delay, 0, math.inf) < self._beta:
+            own = self._base.ask()
+            return self._rounds.open(own.arm, own.probability, own.round)
+        x = self._base.distribution()
+        arm = int(self._generator.choice(self._n_arms, p=x))
+        return self._rounds.open(arm, float(x[arm]), 0)
+
+    def tell(self, round: int, loss: float) -> None:
+        """Report the loss in [0, 1] of an earlier round: in any order, at any time, once."""
+        value, entry = self._rounds.close(round, loss)
+        if entry.note:
+            self._base.tell(entry.note, value)
+
+    def distribution(self, delay: int = 0) -> Floats:
+        """The probability of each arm in the coming round, whatever its delay. Changes nothing."""
+        return self._base.distribution()
+
+
+def dew_rate(n_arms: int, delays: ArrayLike, beta: float = math.inf) -> float:
+    """DEW's constant learning rate for the rounds with d_t < beta (TCS19) [recalled].
+
+    eta = min{ sqrt(ln k / (e k n / 2 + D_beta)), 1 / (4 e d_max) },    d_max < beta the longest delay that is kept
+    """
+    waits = clip(delays)
+    kept = waits[waits < beta]
+    eta = math.sqrt(math.log(n_arms) / (math.e * n_arms * waits.size / 2 + float(kept.sum())))
+    return min(eta, 1 / (4 * math.e * max(float(kept.max(initial=0)), 1.0)))
+
+
+def bound(n_arms: int, delays: ArrayLike, beta: float = math.inf) -> float:
+    """The guarantee over DEW with `dew_rate` (TCS19) [recalled].
+
+    Reg <= |S_beta| + max{ ln k / eta, 4 e d_max ln k } + eta (e k n / 2 + D_beta)
+
+    With beta infinite nothing is skipped: the bound of DEW itself.
+    """
+    waits, eta = clip(delays), dew_rate(n_arms, delays, beta)
+    kept = waits[waits < beta]
+    waiting = max(1 / eta, 4 * math.e * float(kept.max(initial=0))) * math.log(n_arms)
+    drift = eta * (math.e * n_arms * waits.size / 2 + float(kept.sum()))
+    return float(np.count_nonzero(waits >= beta) + waiting + drift)

@@ -1,0 +1,96 @@
+"""SOLID with Hedge: full information that comes late.
+
+JGS16: P. Joulani, A. Gyorgy, C. Szepesvari. Delay-Tolerant Online Convex Optimization: Unified Analysis and Adaptive-
+Gradient Algorithms. AAAI 2016; read in a later paper.
+"""
+
+import math
+from typing import Any, ClassVar, NoReturn, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from belated.baselines.bases import Floats, generator_of
+from belated.baselines.open_rounds import OpenRounds
+from belated.baselines.policies import Policy
+from belated.errors import InvalidInput
+from belated.learners import Decision
+from belated.validation import whole_number
+
+
+@final
+class SOLID:
+    """The base, Hedge, is fed the loss VECTORS in the order of their arrival, as if nothing were late.
+
+    x_t[i] proportional to exp(-eta_t Lobs_t[i]),  Lobs_t: the sum of the vectors that have come
+    eta_t = sqrt(ln k / sum_{s<=t} (1 + 2 o_s))
+
+    The reduction is [read] in a later paper; the rate is that of the delay-adaptive Exp3 with 1 in place of k, since
+    nothing is estimated [derived]. Needs nothing in advance, but the losses of ALL arms: `tell_vector`.
+    Reg <= 2 sqrt((n + 2D) ln k).
+    """
+
+    feedback: ClassVar[str] = "vector"
+
+    def __init__(self, n_arms: int, *, seed: int | None = None) -> None:
+        self._n_arms = whole_number("n_arms", n_arms, 1)
+        self._policy = Policy(self._n_arms, generator_of(seed))
+        self._work = 0  # sum of 1 + 2 o_s
+        self._rounds: OpenRounds[None] = OpenRounds()
+
+    @property
+    def n_arms(self) -> int:
+        return self._n_arms
+
+    @property
+    def round(self) -> int:
+        """t: decisions made so far."""
+        return self._rounds.round
+
+    @property
+    def outstanding(self) -> int:
+        """Decisions whose feedback has not come."""
+        return len(self._rounds)
+
+    def _coming(self) -> int:
+        return self._work + 1 + 2 * self.outstanding
+
+    def _beta(self, work: int) -> float:
+        """1 / eta_t."""
+        return math.sqrt(work / math.log(self._n_arms)) if self._n_arms > 1 else 1.0
+
+    def ask(self) -> Decision:
+        """Decide the next round."""
+        self._work = self._coming()
+        arm, x = self._policy.draw(0.0, self._beta(self._work))
+        return self._rounds.open(arm, float(x[arm]), None)
+
+    def tell(self, round: int, loss: float) -> NoReturn:
+        """Refuse: one arm's loss is not enough."""
+        raise InvalidInput(f"SOLID needs the losses of all arms of round {round!r}: tell_vector(round, losses)")
+
+    def tell_vector(self, round: int, losses: ArrayLike) -> None:
+        """Report the losses in [0, 1] of every arm in an earlier round: in any order, at any time, once."""
+        vector = _as_losses(losses, self._n_arms)
+        self._rounds.take(round)
+        self._policy.losses += vector
+
+    def distribution(self) -> Floats:
+        """x of the coming round: the probability of each arm. Changes nothing."""
+        return self._policy.distribution(0.0, self._beta(self._coming()))
+
+
+def _as_losses(losses: Any, n_arms: int) -> Floats:
+    """A loss from 0 to 1 for each arm."""
+    try:
+        vector = np.asarray(losses)
+    except ValueError:  # ragged
+        vector = np.empty(0)
+    if vector.shape != (n_arms,) or vector.dtype.kind not in "buif" or not ((vector >= 0) & (vector <= 1)).all():
+        raise InvalidInput(f"losses must be {n_arms} numbers from 0 to 1, one for each arm, got {losses!r:.80}")
+    return vector.astype(np.float64)
+
+
+def bound(n_arms: int, n_rounds: int, total_delay: float) -> float:
+    """Reg <= 2 sqrt((n + 2D) ln k) [derived]."""
+    return 2 * math.sqrt((n_rounds + 2 * total_delay) * math.log(n_arms))

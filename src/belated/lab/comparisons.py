@@ -1,0 +1,131 @@
+"""Comparisons: several algorithms on one problem, ranked, with intervals, bounds and distance to the lower bound."""
+
+import math
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from belated import bounds
+from belated.errors import InvalidInput
+from belated.lab.algorithms import BY_NAME, Algorithm, find, setting_of
+from belated.lab.delays import Fixed
+from belated.lab.games import Curves, play
+from belated.lab.named import nearest, parse_delays, parse_losses
+from belated.lab.problems import Problem
+from belated.validation import whole_number
+
+
+@final
+@dataclass(frozen=True)
+class Comparison:
+    """What to compare: experiments are data."""
+
+    algorithms: tuple[str, ...] = tuple(BY_NAME)
+    losses: str = "bernoulli"
+    delays: str = "geometric"
+    arms: int = 10
+    rounds: int = 10_000
+    seeds: int = 8
+
+    def __post_init__(self) -> None:
+        for name in self.algorithms:
+            find(name)
+        whole_number("seeds", self.seeds, 1)
+
+    @property
+    def problem(self) -> Problem:
+        """The problem by its names."""
+        return Problem(parse_losses(self.losses), parse_delays(self.delays), self.arms, self.rounds)
+
+
+class Row(NamedTuple):
+    """One algorithm's result at the end of the game."""
+
+    algorithm: Algorithm
+    curves: Curves
+    regret: float
+    interval: float
+    bound: float | None
+    ratio: float | None  # to the lower bound
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The settings of a TOML file, with the names of Comparison's fields."""
+    try:
+        settings = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput(f"{path}: {error}") from error
+    for key in settings:
+        if key not in Comparison.__dataclass_fields__:
+            raise nearest("setting is", key, Comparison.__dataclass_fields__)
+    if "algorithms" in settings:
+        settings["algorithms"] = tuple(settings["algorithms"])
+    return settings
+
+
+def lower_bound(problem: Problem) -> float:
+    """The larger of the two: without delays, and of block coins for a fixed delay."""
+    least = bounds.lower_bound(problem.n_arms, problem.n_rounds)
+    if isinstance(problem.delays, Fixed):
+        least = max(least, bounds.lower_bound_uniform_delay(problem.n_arms, problem.n_rounds, problem.delays.d))
+    return least
+
+
+def compare(comparison: Comparison, *, workers: int = 1) -> list[Row]:
+    """Play every algorithm on the problem; the rows are ranked by mean regret."""
+    problem = comparison.problem
+    settings = [setting_of(problem, seed) for seed in range(comparison.seeds)]
+    algorithms = [find(name) for name in comparison.algorithms]
+    least = lower_bound(problem)
+    rows = []
+    for algorithm in algorithms:
+        curves = play(algorithm, problem, range(comparison.seeds), workers=workers)
+        regret, interval = float(curves.mean[-1]), float(curves.interval[-1])
+        proven = [value for setting in settings if (value := algorithm.bound(setting)) is not None]
+        bound = float(np.mean(proven)) if proven else None
+        rows.append(Row(algorithm, curves, regret, interval, bound, regret / least if least else None))
+    return sorted(rows, key=lambda row: row.regret)
+
+
+def tidy(rows: Sequence[Row]) -> Any:
+    """All regrets as a polars DataFrame: one line for each algorithm, seed and checkpoint."""
+    import polars  # noqa: PLC0415  (only results need it)
+
+    tables = []
+    for row in rows:
+        curves = row.curves
+        n_seeds, n_points = curves.expected.shape
+        tables.append(
+            polars.DataFrame(
+                {
+                    "algorithm": [row.algorithm.name] * (n_seeds * n_points),
+                    "seed": np.repeat(curves.seeds, n_points),
+                    "round": np.tile(curves.checkpoints, n_seeds),
+                    "expected_regret": curves.expected.ravel(),
+                    "suffered_regret": curves.suffered.ravel(),
+                }
+            )
+        )
+    return polars.concat(tables)
+
+
+def summary(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+    """The ranked table as text: algorithm, regret, interval, bound, ratio to the lower bound, rounds/s, needs."""
+    return [
+        (
+            row.algorithm.name,
+            f"{row.regret:,.0f}",
+            "-" if math.isnan(row.interval) else f"{row.interval:,.0f}",
+            "-" if row.bound is None else f"{row.bound:,.0f}",
+            "-" if row.ratio is None else f"{row.ratio:.1f}",
+            f"{row.curves.rounds_per_second:,.0f}",
+            row.algorithm.needs,
+        )
+        for row in rows
+    ]

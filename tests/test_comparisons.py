@@ -1,0 +1,128 @@
+"""`belated compare` and `belated list`, and what they are made of."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars
+import pytest
+from typer.testing import CliRunner
+
+from belated import InvalidInput, Simple, bounds, cli, lab
+from belated.lab.algorithms import ALGORITHMS, setting_of
+from belated.lab.comparisons import Comparison, compare, lower_bound, read_toml, tidy
+from belated.lab.named import parse_delays, parse_losses
+
+SMALL = Comparison(("zs20-simple", "tsallis-inf"), "wave", "fixed:d=20", arms=4, rounds=800, seeds=3)
+
+
+def test_rows_are_ranked_and_complete() -> None:
+    rows = compare(SMALL, workers=2)
+    assert [row.algorithm.name for row in rows] == ["zs20-simple", "tsallis-inf"]
+    assert rows[0].regret < rows[1].regret
+    direct = lab.play(Simple(), SMALL.problem, range(3))
+    np.testing.assert_array_equal(rows[0].curves.expected, direct.expected)
+    assert rows[0].bound == bounds.theorem_1(4, [20] * 800)
+    assert rows[0].ratio == pytest.approx(rows[0].regret / lower_bound(SMALL.problem))
+    assert lower_bound(SMALL.problem) == max(bounds.lower_bound(4, 800), bounds.lower_bound_uniform_delay(4, 800, 20))
+
+
+def test_tidy_results_have_a_line_for_each_algorithm_seed_and_checkpoint() -> None:
+    rows = compare(SMALL)
+    table = tidy(rows)
+    assert table.columns == ["algorithm", "seed", "round", "expected_regret", "suffered_regret"]
+    assert table.height == 2 * 3 * len(rows[0].curves.checkpoints)
+    last = table.filter((polars.col("round") == 800) & (polars.col("algorithm") == "zs20-simple"))
+    assert last["expected_regret"].mean() == pytest.approx(rows[0].regret)
+
+
+def invoke(*arguments: str) -> str:
+    result = CliRunner().invoke(cli.app, list(arguments), catch_exceptions=False, env={"COLUMNS": "200"})
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_compare_prints_and_writes(tmp_path: Path) -> None:
+    config = tmp_path / "small.toml"
+    config.write_text(
+        'algorithms = ["zs20-advanced", "dew"]\nlosses = "sine"\ndelays = "uniform:largest=9"\nrounds = 300\n'
+    )
+    output = invoke("compare", str(config), "--arms", "3", "--seeds", "2", "--out", str(tmp_path / "out"))
+    assert "sine losses, uniform:largest=9 delays, k = 3, n = 300, 2 seeds" in output
+    assert output.index("zs20-advanced") > 0
+    assert "n, D, d_max" in output
+    csv, parquet = (
+        polars.read_csv(tmp_path / "out" / "results.csv"),
+        polars.read_parquet(tmp_path / "out" / "results.parquet"),
+    )
+    assert csv.equals(parquet)
+    assert (tmp_path / "out" / "regret.png").stat().st_size > 20_000
+
+
+def test_list_shows_everything() -> None:
+    output = invoke("list")
+    for algorithm in ALGORITHMS:
+        assert algorithm.name in output
+    for name in ("bernoulli", "coins", "geometric", "unbalanced"):
+        assert name in output
+
+
+def test_main_prints_one_line_for_an_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.argv", ["belated", "compare", "--algorithms", "zs20-simpel"])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 2
+    error = capsys.readouterr().err
+    assert "did you mean zs20-simple" in error.replace("\n", " ")
+    assert "Traceback" not in error
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"algorithms": ("exp4",)}, "no algorithm is called 'exp4'; did you mean"),
+        ({"losses": "bernuli"}, "no losses are called 'bernuli'; did you mean bernoulli?"),
+        ({"delays": "fxed:d=3"}, "no delays are called 'fxed'; did you mean fixed?"),
+        ({"delays": "fixed:e=3"}, "no setting of fixed is called 'e'; there are d"),
+        ({"delays": "none:d=3"}, "none has no settings"),
+        ({"delays": "fixed:d=soon"}, "d must be a number, got 'soon'"),
+        ({"losses": "bernoulli:gap=2"}, r"mean - gap must lie in \[0, 1\]"),
+        ({"rounds": 0}, "n_rounds must be"),
+        ({"seeds": 0}, "seeds must be"),
+    ],
+)
+def test_wrong_names_and_settings_are_refused_before_any_work(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        _ = Comparison(**settings).problem
+
+
+def test_toml_files_are_checked(tmp_path: Path) -> None:
+    path = tmp_path / "c.toml"
+    for text, message in [("armes = 3", "no setting is called 'armes'; did you mean arms"), ("arms = ", "c.toml")]:
+        path.write_text(text)
+        with pytest.raises(InvalidInput, match=message):
+            read_toml(path)
+    with pytest.raises(InvalidInput, match="No such file"):
+        read_toml(tmp_path / "missing.toml")
+
+
+def test_names_build_what_they_say() -> None:
+    assert parse_losses("bernoulli:gap=0.25,mean=0.75") == lab.Bernoulli(gap=0.25, mean=0.75)
+    assert parse_losses("wave:half_period=7") == lab.Wave(half_period=7)
+    assert parse_losses("folder/x.csv") == lab.LossesFile(Path("folder/x.csv"))
+    assert parse_delays("permuted:lost:share=0.5") == lab.Permuted(lab.Lost(share=0.5))
+    assert parse_delays("d.npy") == lab.DelaysFile(Path("d.npy"))
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda algorithm: algorithm.name)
+@pytest.mark.parametrize("losses", ["wave", "bernoulli:gap=0.3", "sine"])
+def test_measured_regret_stays_below_the_published_bound(algorithm: Any, losses: str) -> None:
+    """A uniform delay, which all of them cover; those for stochastic losses have no bound on the others."""
+    problem = lab.Problem(parse_losses(losses), lab.Fixed(15), n_arms=5, n_rounds=1500)
+    setting = setting_of(problem, 0)
+    curves = lab.play(algorithm, problem, range(6))
+    bound = algorithm.bound(setting)
+    if bound is not None:
+        assert math.isfinite(bound)
+        assert curves.mean[-1] <= bound + 1e-9
