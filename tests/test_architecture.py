@@ -2,6 +2,7 @@
 
 import ast
 import hashlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import belated
-from belated import errors, kernels
+from belated import cli, errors, kernels, lab
+from belated.lab import named
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "belated"
@@ -80,6 +82,17 @@ def test_every_public_name_resolves_and_is_documented() -> None:
         assert f"`{name}" in documents or f"belated.{name}" in documents, f"{name} is in no document"
     with pytest.raises(AttributeError, match="no attribute 'Magic'"):
         _ = belated.Magic  # type: ignore[attr-defined]
+
+
+def test_every_name_of_the_lab_is_in_its_document() -> None:
+    document = (ROOT / "docs" / "lab.md").read_text()
+    for name in [*(a.name for a in lab.ALGORITHMS), *named.LOSSES, *named.DELAYS]:
+        assert f"`{name}" in document, name
+    for name in lab.__all__:
+        assert re.search(rf"`(lab\.)?{name}\b", document), name
+    for command in cli.app.registered_commands:
+        name = command.name or command.callback.__name__  # type: ignore[union-attr]
+        assert f"belated {name}" in document
 
 
 def test_every_method_of_the_learner_is_in_the_documents() -> None:

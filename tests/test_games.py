@@ -1,5 +1,6 @@
 """Games: the compiled loop against ask and tell, the regret against its definition, threads, interrupts."""
 
+import io
 import os
 import signal
 import threading
@@ -7,9 +8,11 @@ import threading
 import numpy as np
 import pytest
 from catalogue import TUNINGS, ftrl
+from rich.console import Console
 from test_problems import DELAYS, LOSSES
 
 from belated import FTRL, Advanced, InvalidInput, Learner, Simple, Tsallis, bounds, lab
+from belated.lab import progress
 
 
 @pytest.mark.parametrize("name", TUNINGS)
@@ -70,6 +73,29 @@ def test_theory_figures_come_out() -> None:
     assert blind > 3 * advanced
 
 
+def test_the_unbalanced_example_has_the_slopes_of_the_theory() -> None:
+    """Prototype: 895 to 5698 (slope 0.67) against 186 to 679 (0.47) between n = 8,000 and 128,000, k = 2."""
+    slopes = []
+    for tuning in (Simple(), Advanced()):
+        regrets = []
+        for n in (8000, 128_000):
+            problem = lab.Problem(lab.Bernoulli(gap=0.5), lab.Unbalanced(), n_arms=2, n_rounds=n)
+            regrets.append(lab.play(tuning, problem, range(6), workers=2).mean[-1])
+        slopes.append(np.log(regrets[1] / regrets[0]) / np.log(16))
+    assert 0.62 < slopes[0] < 0.72
+    assert 0.43 < slopes[1] < 0.52
+
+
+def test_the_three_cases_of_the_readme() -> None:
+    """Unbalanced: advanced at least 4 times better than simple; wave: blind 3 times worse; benign: blind best."""
+    unbalanced = lab.Problem(lab.Bernoulli(gap=0.5), lab.Unbalanced(), n_arms=10, n_rounds=128_000)
+    simple, advanced = (lab.play(tuning, unbalanced, range(4), workers=2).mean[-1] for tuning in (Simple(), Advanced()))
+    assert simple > 4 * advanced
+    benign = lab.Problem(lab.Bernoulli(gap=0.1), lab.Pareto(0.5), n_arms=10, n_rounds=10_000)
+    blind, careful = (lab.play(tuning, benign, range(8)).mean[-1] for tuning in (Tsallis(), Advanced()))
+    assert 1.4 * blind < careful
+
+
 def test_an_interrupt_keeps_what_is_finished() -> None:
     problem, played = lab.Problem(lab.Bernoulli(), lab.NoDelay(), n_arms=2, n_rounds=50), []
 
@@ -84,6 +110,38 @@ def test_an_interrupt_keeps_what_is_finished() -> None:
     assert {0, 1} <= set(curves.seeds.tolist())
     assert len(curves.seeds) < 50
     assert len(played) < 50
+
+
+def test_an_interrupt_before_anything_is_finished_is_passed_on() -> None:
+    problem = lab.Problem(lab.Bernoulli(), lab.NoDelay(), n_arms=2, n_rounds=50)
+
+    def make(n_arms: int, seed: int) -> Learner:
+        os.kill(os.getpid(), signal.SIGINT)
+        threading.Event().wait(0.2)
+        return FTRL(n_arms, seed=seed)
+
+    with pytest.raises(KeyboardInterrupt):
+        lab.play(make, problem, range(3))
+
+
+def test_an_error_in_one_game_is_passed_on() -> None:
+    def make(_n_arms: int, _seed: int) -> Learner:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        lab.play(make, lab.Problem(lab.Bernoulli(), lab.NoDelay(), n_arms=2, n_rounds=50), range(3))
+
+
+def test_progress_shows_after_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=80)
+    with progress.Progress("zs20-simple", 1000, console) as bar:
+        bar.advance(100)
+        assert screen.getvalue() == ""
+        monkeypatch.setattr(progress, "PATIENCE", -1.0)
+        bar.advance(400)
+    assert "zs20-simple" in screen.getvalue()
+    assert "50%" in screen.getvalue()
 
 
 def test_bad_calls_are_refused_before_any_work() -> None:

@@ -6,6 +6,8 @@
 >>> curves = lab.play(belated.Advanced(), problem, seeds=range(4))
 """
 
+from belated.lab.algorithms import ALGORITHMS, Algorithm, find
+from belated.lab.comparisons import Comparison, compare, tidy
 from belated.lab.delays import (
     NEVER,
     Bursts,
@@ -26,10 +28,13 @@ from belated.lab.losses import Bernoulli, BlockCoins, Constrained, GivenLosses, 
 from belated.lab.problems import Problem
 
 __all__ = [
+    "ALGORITHMS",
     "NEVER",
+    "Algorithm",
     "Bernoulli",
     "BlockCoins",
     "Bursts",
+    "Comparison",
     "Constrained",
     "Curves",
     "Delays",
@@ -49,6 +54,9 @@ __all__ = [
     "Unbalanced",
     "Uniform",
     "Wave",
+    "compare",
     "default_checkpoints",
+    "find",
     "play",
+    "tidy",
 ]

@@ -1,5 +1,6 @@
 """Games: a tuning played at compiled speed, or anything with ask and tell, against a problem, for many seeds."""
 
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +25,7 @@ from belated.validation import whole_number
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Result = tuple[Floats, Floats, float]
 Make = Callable[[int, int], Learner]  # from the number of arms and a seed
 T_95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)  # Student's, 1 to 10 degrees of freedom
 
@@ -86,33 +88,52 @@ def play(
     if not numbers:
         raise InvalidInput("at least one seed is needed")
 
-    def one(seed: int) -> tuple[Floats, Floats, float]:
-        started = time.thread_time()
-        delays = problem.draw_delays(seed)
-        blocks = problem.loss_blocks(seed, delays)
-        told = player.player(setting_of(problem, seed)) if isinstance(player, Algorithm) else player
-        kind = Compiled if isinstance(told, Tuning) else Driver
-        game: Compiled | Driver = kind(told, problem, delays, seed)  # type: ignore[arg-type]
-        curves = follow(game.play, blocks, problem.n_arms, at)
-        return *curves, time.thread_time() - started
-
     warm_up()
-    finished: dict[int, tuple[Floats, Floats, float]] = {}
-    with Progress(len(numbers)) as progress, ThreadPoolExecutor(whole_number("workers", workers, 1)) as pool:
-        futures = {seed: pool.submit(one, seed) for seed in numbers}
+    stop = threading.Event()
+    title = player.name if isinstance(player, Algorithm) else "games"
+    with Progress(title, len(numbers) * problem.n_rounds) as progress:
+
+        def one(seed: int) -> tuple[Floats, Floats, float]:
+            started = time.thread_time()
+            delays = problem.draw_delays(seed)
+            told = player.player(setting_of(problem, seed)) if isinstance(player, Algorithm) else player
+            kind = Compiled if isinstance(told, Tuning) else Driver
+            game: Compiled | Driver = kind(told, problem, delays, seed)  # type: ignore[arg-type]
+            blocks = watched(problem.loss_blocks(seed, delays), progress, stop)
+            return *follow(game.play, blocks, problem.n_arms, at), time.thread_time() - started
+
+        finished = run_all(one, numbers, whole_number("workers", workers, 1), stop)
+    expected, suffered, seconds = zip(*finished.values(), strict=True)
+    return Curves(np.array(list(finished)), at, np.array(expected), np.array(suffered), sum(seconds))
+
+
+def watched(blocks: Iterator[Matrix], progress: Progress, stop: threading.Event) -> Iterator[Matrix]:
+    """The same blocks, counted as they are played, until it is time to stop."""
+    for block in blocks:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        yield block
+        progress.advance(len(block))
+
+
+def run_all(
+    one: Callable[[int], Result], seeds: Sequence[int], workers: int, stop: threading.Event
+) -> dict[int, Result]:
+    """One result for each seed, in order; after Ctrl-C those that are finished, if any."""
+    finished: dict[int, Result] = {}
+    with ThreadPoolExecutor(workers) as pool:
+        futures = {seed: pool.submit(one, seed) for seed in seeds}
         try:
             for seed, future in futures.items():
                 finished[seed] = future.result()
-                progress.advance()
-        except KeyboardInterrupt:
+        except BaseException as error:
+            stop.set()
             pool.shutdown(cancel_futures=True)
-            finished |= {
-                seed: future.result() for seed, future in futures.items() if future.done() and not future.cancelled()
-            }
-            if not finished:
+            done = {seed: future for seed, future in futures.items() if future.done() and not future.cancelled()}
+            finished |= {seed: future.result() for seed, future in done.items() if future.exception() is None}
+            if not (isinstance(error, KeyboardInterrupt) and finished):
                 raise
-    expected, suffered, seconds = zip(*finished.values(), strict=True)
-    return Curves(np.array(list(finished)), at, np.array(expected), np.array(suffered), sum(seconds))
+    return finished
 
 
 @cache

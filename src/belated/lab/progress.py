@@ -1,6 +1,7 @@
 """A progress bar with the time left, for anything longer than two seconds, on a terminal."""
 
 import sys
+import threading
 import time
 from types import TracebackType
 from typing import Any, Self, final
@@ -10,11 +11,14 @@ PATIENCE = 2.0  # seconds before it shows
 
 @final
 class Progress:
-    """Counts finished games; draws a bar once they take longer than PATIENCE."""
+    """Counts rounds played, from any thread; draws a bar once they take longer than PATIENCE."""
 
-    def __init__(self, total: int) -> None:
-        self.total, self.done, self.started = total, 0, time.monotonic()
-        self.bar: Any = None
+    def __init__(self, title: str, total: int, console: Any = None) -> None:
+        self._title, self._total, self._console = title, total, console
+        self._started, self._done = time.monotonic(), 0
+        self._lock = threading.Lock()
+        self._bar: Any = None
+        self._is_shown = console is not None or sys.stderr.isatty()
 
     def __enter__(self) -> Self:
         return self
@@ -22,18 +26,22 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.bar is not None:
-            self.bar.stop()
+        if self._bar is not None:
+            self._bar.stop()
 
-    def advance(self) -> None:
-        """One more game is finished."""
-        self.done += 1
-        if self.bar is None and time.monotonic() - self.started > PATIENCE and sys.stderr.isatty():
-            from rich.console import Console  # noqa: PLC0415  (only a terminal needs it)
-            from rich.progress import Progress as Bar  # noqa: PLC0415
+    def advance(self, rounds: int) -> None:
+        """So many more rounds have been played."""
+        with self._lock:
+            self._done += rounds
+            if self._bar is None and self._is_shown and time.monotonic() - self._started > PATIENCE:
+                self._open()
+            if self._bar is not None:
+                self._bar.update(0, completed=self._done)
 
-            self.bar = Bar(console=Console(stderr=True), transient=True)
-            self.task = self.bar.add_task("games", total=self.total)
-            self.bar.start()
-        if self.bar is not None:
-            self.bar.update(self.task, completed=self.done)
+    def _open(self) -> None:
+        from rich.console import Console  # noqa: PLC0415  (only a terminal needs it)
+        from rich.progress import Progress as Bar  # noqa: PLC0415
+
+        self._bar = Bar(console=self._console or Console(stderr=True), transient=True)
+        self._bar.add_task(self._title, total=self._total)
+        self._bar.start()
