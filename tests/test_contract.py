@@ -2,6 +2,7 @@
 
 import copy
 import math
+import pickle
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -118,6 +119,7 @@ def test_a_bad_report_is_refused_and_changes_nothing(make: Make, round: int, los
     assert isinstance(caught.value, BelatedError)
     assert str(round) in str(caught.value) or str(loss) in str(caught.value)  # it names the value
     assert state(learner) == before
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)  # noqa: S301  (errors cross processes)
 
 
 @every_learner

@@ -20,9 +20,22 @@ class InvalidInput(BelatedError, ValueError):
 class UnknownRound(BelatedError, LookupError):
     """Feedback for a round that was never asked."""
 
+    def __init__(self, round: int, asked: int) -> None:
+        super().__init__(round, asked)
+
+    def __str__(self) -> str:
+        round, asked = self.args
+        return f"round {round} was never asked; rounds so far: {f'1 to {asked}' if asked else 'none'}"
+
 
 class DuplicateReport(BelatedError):
     """A second report of one round."""
+
+    def __init__(self, round: int) -> None:
+        super().__init__(round)
+
+    def __str__(self) -> str:
+        return f"round {self.args[0]} has been reported already; a round takes one report"
 
 
 class ImproperRule(BelatedError, ValueError):

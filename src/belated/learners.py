@@ -14,7 +14,7 @@ from belated import kernels, snapshots
 from belated.bounds import penalty
 from belated.errors import DuplicateReport, InvalidInput, UnknownRound
 from belated.tunings import Advanced, Tuning, proper_patience, proper_rates
-from belated.validation import as_float, whole_number
+from belated.validation import as_loss, as_round, whole_number
 
 UNIFORMS = 128  # drawn from the generator at a time: one call for each would cost as much as the argmin
 FIRST_ROWS = 64
@@ -210,20 +210,16 @@ class FTRL:
 
     def tell(self, round: int, loss: float) -> None:
         """Report the loss in [0, 1] of an earlier round: in any order, at any time, once."""
-        value = loss if type(loss) is float else as_float(loss)
-        if not 0.0 <= value <= 1.0:
-            hint = "" if math.isnan(value) else "; rescale it, or use 1 - reward"
-            raise InvalidInput(f"loss must be a number from 0 to 1, got {loss!r}{hint}")
+        if not (type(loss) is float and 0.0 <= loss <= 1.0):
+            loss = as_loss(loss)
         if type(round) is not int:
-            round = whole_number("round (a decision's .round)", round, 1, math.inf)
+            round = as_round(round)
         with self._lock:
             asked: int = self._round.item()
             if not 1 <= round <= asked:
-                raise UnknownRound(
-                    f"round {round} was never asked; rounds so far: {f'1 to {asked}' if asked else 'none'}"
-                )
-            if not self._report(self._clock, self._ledger, self._policy, self._discard, round, value):
-                raise DuplicateReport(f"round {round} has been reported already; a round takes one report")
+                raise UnknownRound(round, asked)
+            if not self._report(self._clock, self._ledger, self._policy, self._discard, round, loss):
+                raise DuplicateReport(round)
 
     def distribution(self) -> NDArray[np.float64]:
         """x of the coming round: the probability of each arm. Changes nothing."""

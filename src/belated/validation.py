@@ -22,6 +22,20 @@ def as_float(value: Any) -> float:
         return math.nan
 
 
+def as_loss(loss: Any) -> float:
+    """A loss from 0 to 1."""
+    value = as_float(loss)
+    if not 0.0 <= value <= 1.0:
+        hint = "" if math.isnan(value) else "; rescale it, or use 1 - reward"
+        raise InvalidInput(f"loss must be a number from 0 to 1, got {loss!r}{hint}")
+    return value
+
+
+def as_round(round: Any) -> int:
+    """The number of a round, which may or may not have been asked."""
+    return round if type(round) is int else whole_number("round (a decision's .round)", round, 1, math.inf)
+
+
 def whole_number(name: str, value: Any, least: int, largest: float = LARGEST) -> int:
     """An integer from least to largest; True and False are none."""
     try:

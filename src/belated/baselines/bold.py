@@ -7,6 +7,7 @@ import math
 from heapq import heappop, heappush
 from typing import final
 
+from belated.baselines.baseline import Baseline
 from belated.baselines.bases import Base, Floats, MakeBase, Seeds, as_maker
 from belated.baselines.open_rounds import OpenRounds
 from belated.learners import FTRL, Decision
@@ -15,7 +16,7 @@ from belated.validation import whole_number
 
 
 @final
-class BOLD:
+class BOLD(Baseline):
     """Each round is played by an instance of the base that is waiting for nothing; if all are waiting, by a new one.
 
     instance of round t = the first that is free,    it is busy until the feedback of round t has come      [read]
@@ -31,20 +32,6 @@ class BOLD:
         self._pool: list[Base] = []
         self._free: list[int] = []  # a heap
         self._rounds: OpenRounds[tuple[int, int]] = OpenRounds()  # the note: the instance and its own round
-
-    @property
-    def n_arms(self) -> int:
-        return self._n_arms
-
-    @property
-    def round(self) -> int:
-        """t: decisions made so far."""
-        return self._rounds.round
-
-    @property
-    def outstanding(self) -> int:
-        """Decisions whose feedback has not come."""
-        return len(self._rounds)
 
     @property
     def instances(self) -> int:

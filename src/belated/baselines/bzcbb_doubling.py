@@ -9,6 +9,7 @@ from typing import final
 
 import numpy as np
 
+from belated.baselines.baseline import Baseline
 from belated.baselines.bases import Floats
 from belated.baselines.restarts import Restarts
 from belated.learners import Decision
@@ -16,7 +17,7 @@ from belated.validation import whole_number
 
 
 @final
-class BZCBBDoubling:
+class BZCBBDoubling(Baseline):
     """Epochs of Exp3 by the missing observations so far, the round's own among them; no guarantee is printed.
 
     epoch e:  while  sum_{s<=t} (o_s + 1) < 2^e,    eta_e = sqrt(ln k / 2^e);  a new epoch drops all older samples
@@ -30,20 +31,7 @@ class BZCBBDoubling:
         self._n_arms = whole_number("n_arms", n_arms, 1)
         self._missing = 0
         self._play = Restarts(self._n_arms, self._eta(0), seed)
-
-    @property
-    def n_arms(self) -> int:
-        return self._n_arms
-
-    @property
-    def round(self) -> int:
-        """t: decisions made so far."""
-        return self._play.rounds.round
-
-    @property
-    def outstanding(self) -> int:
-        """Decisions whose feedback has not come."""
-        return len(self._play.rounds)
+        self._rounds = self._play.rounds
 
     @property
     def epoch(self) -> int:

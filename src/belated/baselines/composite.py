@@ -8,6 +8,7 @@ import math
 from collections import deque
 from typing import ClassVar, final
 
+from belated.baselines.baseline import Baseline
 from belated.baselines.bases import Floats, MakeBase, Seeds, as_maker, generator_of, one_hot
 from belated.baselines.open_rounds import OpenRounds
 from belated.learners import FTRL, Decision
@@ -16,7 +17,7 @@ from belated.validation import whole_number
 
 
 @final
-class Composite:
+class Composite(Baseline):
     """CGM18's wrapper: repeat an arm until what arrives can only be its own, and learn from the sum [read].
 
     B_t ~ Bernoulli(q),  q = 1 / (2 (2d - 1))
@@ -40,20 +41,6 @@ class Composite:
         self._since = 0  # rounds since the last update
         self._coin = False  # B of the last round
         self._rounds: OpenRounds[None] = OpenRounds()
-
-    @property
-    def n_arms(self) -> int:
-        return self._n_arms
-
-    @property
-    def round(self) -> int:
-        """t: decisions made so far."""
-        return self._rounds.round
-
-    @property
-    def outstanding(self) -> int:
-        """Decisions whose feedback has not come."""
-        return len(self._rounds)
 
     @property
     def updates(self) -> int:

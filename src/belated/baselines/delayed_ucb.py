@@ -9,6 +9,7 @@ from typing import final
 
 import numpy as np
 
+from belated.baselines.baseline import Baseline
 from belated.baselines.bases import Floats, generator_of, one_hot
 from belated.baselines.open_rounds import OpenRounds
 from belated.learners import Decision
@@ -16,7 +17,7 @@ from belated.validation import whole_number
 
 
 @final
-class DelayedUCB1:
+class DelayedUCB1(Baseline):
     """The arm of the largest upper confidence bound, computed from the OBSERVED rounds only [read].
 
     A_t = argmax_i  mean_i + sqrt(2 ln t / S_i),    mean_i: mean of the S_i observed rewards 1 - loss of arm i
@@ -33,20 +34,6 @@ class DelayedUCB1:
         self._observed = np.zeros(self._n_arms)
         self._drawn = np.zeros(self._n_arms)
         self._rounds: OpenRounds[None] = OpenRounds()
-
-    @property
-    def n_arms(self) -> int:
-        return self._n_arms
-
-    @property
-    def round(self) -> int:
-        """t: decisions made so far."""
-        return self._rounds.round
-
-    @property
-    def outstanding(self) -> int:
-        """Decisions whose feedback has not come."""
-        return len(self._rounds)
 
     def indices(self) -> Floats:
         """The upper confidence bound of each arm in the coming round; infinite for an arm without observations."""

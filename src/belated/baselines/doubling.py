@@ -10,6 +10,7 @@ from typing import ClassVar, final
 
 from numpy.typing import ArrayLike
 
+from belated.baselines.baseline import Baseline
 from belated.baselines.bases import Floats
 from belated.baselines.epochs import Epoch, Epochs
 from belated.learners import Decision
@@ -17,7 +18,7 @@ from belated.validation import as_delays, whole_number
 
 
 @final
-class Doubling:
+class Doubling(Baseline):
     """TCS19's doubling: epochs of Exp3 that skip the rounds with delay >= beta_w, known at action time [recalled].
 
     epoch w:  beta_w = sqrt(2^w) / (4 e ln k),  eta_w = ln k / sqrt(2^w),  S = { t in the epoch : d_t >= beta_w }
@@ -30,22 +31,10 @@ class Doubling:
     needs_delay: ClassVar[bool] = True
 
     def __init__(self, n_arms: int, *, seed: int | None = None) -> None:
-        self._epochs = Epochs(whole_number("n_arms", n_arms, 1), seed)
+        self._n_arms = whole_number("n_arms", n_arms, 1)
+        self._epochs = Epochs(self._n_arms, seed)
+        self._rounds = self._epochs.play.rounds
         self._skipped: set[int] = set()  # the open rounds of S
-
-    @property
-    def n_arms(self) -> int:
-        return self.epoch.n_arms
-
-    @property
-    def round(self) -> int:
-        """t: decisions made so far."""
-        return self._epochs.play.rounds.round
-
-    @property
-    def outstanding(self) -> int:
-        """Decisions whose feedback has not come."""
-        return len(self._epochs.play.rounds)
 
     @property
     def epoch(self) -> Epoch:
@@ -87,7 +76,7 @@ class Doubling:
 
 
 @final
-class WaitingDoubling:
+class WaitingDoubling(Baseline):
     """TCS19's doubling with ZS20's skipping: the time waited so far stands in for the delay [derived].
 
     The same epochs, beta_w and eta_w. At the start of round t, a round s of the epoch that is still out is skipped, for
@@ -101,22 +90,10 @@ class WaitingDoubling:
     needs_delay: ClassVar[bool] = False
 
     def __init__(self, n_arms: int, *, seed: int | None = None) -> None:
-        self._epochs = Epochs(whole_number("n_arms", n_arms, 1), seed)
+        self._n_arms = whole_number("n_arms", n_arms, 1)
+        self._epochs = Epochs(self._n_arms, seed)
+        self._rounds = self._epochs.play.rounds
         self._waiting: dict[int, None] = {}  # the rounds of the epoch that are waited for, oldest first
-
-    @property
-    def n_arms(self) -> int:
-        return self.epoch.n_arms
-
-    @property
-    def round(self) -> int:
-        """t: decisions made so far."""
-        return self._epochs.play.rounds.round
-
-    @property
-    def outstanding(self) -> int:
-        """Decisions whose feedback has not come."""
-        return len(self._epochs.play.rounds)
 
     @property
     def epoch(self) -> Epoch:

@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import final
 
+from belated.baselines.baseline import Baseline
 from belated.baselines.bases import Floats
 from belated.baselines.open_rounds import OpenRounds
 from belated.learners import FTRL, Decision
@@ -31,7 +32,7 @@ class MasoudianRates(Tuning):
 
 
 @final
-class Masoudian2024:
+class Masoudian2024(Baseline):
     """ZS20's algorithm with more entropy, earlier skipping, and implicit exploration in place of a known d_max [read].
 
     alpha_t = sqrt(t),  beta_t = 7 sqrt(D_t / ln k)
@@ -46,22 +47,9 @@ class Masoudian2024:
     """
 
     def __init__(self, n_arms: int, *, seed: int | None = None) -> None:
-        self._base = FTRL(whole_number("n_arms", n_arms, 1), MasoudianRates(), seed=seed)
+        self._n_arms = whole_number("n_arms", n_arms, 1)
+        self._base = FTRL(self._n_arms, MasoudianRates(), seed=seed)
         self._rounds: OpenRounds[int] = OpenRounds()  # the note: D_s
-
-    @property
-    def n_arms(self) -> int:
-        return self._base.n_arms
-
-    @property
-    def round(self) -> int:
-        """t: decisions made so far."""
-        return self._rounds.round
-
-    @property
-    def outstanding(self) -> int:
-        """Decisions whose feedback has not come."""
-        return len(self._rounds)
 
     @property
     def backlog(self) -> int:

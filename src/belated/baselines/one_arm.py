@@ -2,6 +2,7 @@
 
 from typing import final
 
+from belated.baselines.baseline import Baseline
 from belated.baselines.bases import Floats, generator_of, one_hot
 from belated.baselines.open_rounds import OpenRounds
 from belated.learners import Decision
@@ -9,7 +10,7 @@ from belated.validation import whole_number
 
 
 @final
-class OneArm:
+class OneArm(Baseline):
     """The same arm in every round.
 
     Needs, if it is to be the best arm in hindsight, the whole game in advance: Reg = 0 by definition. The seed is
@@ -21,20 +22,6 @@ class OneArm:
         self._arm = whole_number("arm", arm, 0, self._n_arms - 1)
         generator_of(seed)
         self._rounds: OpenRounds[None] = OpenRounds()
-
-    @property
-    def n_arms(self) -> int:
-        return self._n_arms
-
-    @property
-    def round(self) -> int:
-        """t: decisions made so far."""
-        return self._rounds.round
-
-    @property
-    def outstanding(self) -> int:
-        """Decisions whose feedback has not come."""
-        return len(self._rounds)
 
     def ask(self) -> Decision:
         """Decide the next round."""

@@ -1,11 +1,10 @@
 """The bookkeeping every baseline shares: which rounds are open, and what makes a report acceptable."""
 
-import math
 from typing import Any, Generic, NamedTuple, TypeVar, final
 
-from belated.errors import DuplicateReport, InvalidInput, UnknownRound
+from belated.errors import DuplicateReport, UnknownRound
 from belated.learners import Decision
-from belated.validation import as_float, whole_number
+from belated.validation import as_loss, as_round
 
 Note = TypeVar("Note")
 
@@ -47,20 +46,9 @@ class OpenRounds(Generic[Note]):
 
     def take(self, round: Any) -> Entry[Note]:
         """Close a round whose feedback has been checked: what was kept."""
-        if type(round) is not int:
-            round = whole_number("round (a decision's .round)", round, 1, math.inf)
-        asked = self._round
-        if not 1 <= round <= asked:
-            raise UnknownRound(f"round {round} was never asked; rounds so far: {f'1 to {asked}' if asked else 'none'}")
-        if round not in self._entries:
-            raise DuplicateReport(f"round {round} has been reported already; a round takes one report")
-        return self._entries.pop(round)
-
-
-def as_loss(loss: Any) -> float:
-    """A loss from 0 to 1."""
-    value = as_float(loss)
-    if not 0.0 <= value <= 1.0:
-        hint = "" if math.isnan(value) else "; rescale it, or use 1 - reward"
-        raise InvalidInput(f"loss must be a number from 0 to 1, got {loss!r}{hint}")
-    return value
+        number = as_round(round)
+        if not 1 <= number <= self._round:
+            raise UnknownRound(number, self._round)
+        if number not in self._entries:
+            raise DuplicateReport(number)
+        return self._entries.pop(number)

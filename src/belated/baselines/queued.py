@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import final
 
+from belated.baselines.baseline import Baseline
 from belated.baselines.bases import Floats, MakeBase, Seeds, as_maker, one_hot
 from belated.baselines.delayed_ucb import DelayedUCB1
 from belated.baselines.open_rounds import OpenRounds
@@ -16,7 +17,7 @@ from belated.validation import whole_number
 
 
 @final
-class Queued:
+class Queued(Baseline):
     """QPM-D: observations wait in a queue for each arm until the base picks that arm [read].
 
     base picks i:  queue i not empty -> feed its oldest observation to the base at once, and let it pick again
@@ -34,20 +35,6 @@ class Queued:
         self._queues: list[deque[float]] = [deque() for _ in range(self._n_arms)]
         self._pick = self._base.ask()
         self._rounds: OpenRounds[None] = OpenRounds()
-
-    @property
-    def n_arms(self) -> int:
-        return self._n_arms
-
-    @property
-    def round(self) -> int:
-        """t: decisions made so far."""
-        return self._rounds.round
-
-    @property
-    def outstanding(self) -> int:
-        """Decisions whose feedback has not come."""
-        return len(self._rounds)
 
     @property
     def queued(self) -> list[int]:

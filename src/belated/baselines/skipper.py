@@ -10,6 +10,7 @@ from typing import ClassVar, final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from belated.baselines.baseline import Baseline
 from belated.baselines.bases import Floats, MakeBase, Seeds, as_maker, generator_of
 from belated.baselines.open_rounds import OpenRounds
 from belated.bounds import clip
@@ -19,7 +20,7 @@ from belated.validation import positive_number, whole_number
 
 
 @final
-class Skipper:
+class Skipper(Baseline):
     """Rounds with delay d_t < beta are the base's; the others are drawn from its distribution and dropped.
 
     S_beta = { t : d_t >= beta },    Reg <= |S_beta| + R_base of the other rounds      (TCS19) [recalled]
@@ -36,20 +37,6 @@ class Skipper:
         self._base = as_maker(base, lambda k, seed: FTRL(k, AdaptiveExp3(), seed=seed))(self._n_arms, seeds[0])
         self._generator = generator_of(seeds[1])
         self._rounds: OpenRounds[int] = OpenRounds()  # the note: the base's own round, 0 if skipped
-
-    @property
-    def n_arms(self) -> int:
-        return self._n_arms
-
-    @property
-    def round(self) -> int:
-        """t: decisions made so far."""
-        return self._rounds.round
-
-    @property
-    def outstanding(self) -> int:
-        """Decisions whose feedback has not come."""
-        return len(self._rounds)
 
     @property
     def skipped(self) -> int:

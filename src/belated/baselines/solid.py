@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NoReturn, final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from belated.baselines.baseline import Baseline
 from belated.baselines.bases import Floats, generator_of
 from belated.baselines.open_rounds import OpenRounds
 from belated.baselines.policies import Policy
@@ -19,7 +20,7 @@ from belated.validation import whole_number
 
 
 @final
-class SOLID:
+class SOLID(Baseline):
     """The base, Hedge, is fed the loss VECTORS in the order of their arrival, as if nothing were late.
 
     x_t[i] proportional to exp(-eta_t Lobs_t[i]),  Lobs_t: the sum of the vectors that have come
@@ -37,20 +38,6 @@ class SOLID:
         self._policy = Policy(self._n_arms, generator_of(seed))
         self._work = 0  # sum of 1 + 2 o_s
         self._rounds: OpenRounds[None] = OpenRounds()
-
-    @property
-    def n_arms(self) -> int:
-        return self._n_arms
-
-    @property
-    def round(self) -> int:
-        """t: decisions made so far."""
-        return self._rounds.round
-
-    @property
-    def outstanding(self) -> int:
-        """Decisions whose feedback has not come."""
-        return len(self._rounds)
 
     def _coming(self) -> int:
         return self._work + 1 + 2 * self.outstanding

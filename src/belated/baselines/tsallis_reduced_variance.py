@@ -9,6 +9,7 @@ from typing import final
 
 import numpy as np
 
+from belated.baselines.baseline import Baseline
 from belated.baselines.bases import Floats, generator_of
 from belated.baselines.open_rounds import OpenRounds
 from belated.baselines.policies import Policy
@@ -17,7 +18,7 @@ from belated.validation import truth, whole_number
 
 
 @final
-class TsallisReducedVariance:
+class TsallisReducedVariance(Baseline):
     """Tsallis-INF whose estimates are centred at 1/2 on the arms that are drawn often enough.
 
     x_t = argmin <x, Lobs_t> - 2 alpha_t sum_i sqrt(x_i),    alpha_t = 1 / eta_t,  eta_t = 1 / sqrt(t)
@@ -35,20 +36,6 @@ class TsallisReducedVariance:
         self._scale, self._threshold = (0.5, 16.0) if truth("paper_rates", paper_rates) else (1.0, 1.0)
         self._policy = Policy(self._n_arms, generator_of(seed))
         self._rounds: OpenRounds[Floats] = OpenRounds()  # the note: B
-
-    @property
-    def n_arms(self) -> int:
-        return self._n_arms
-
-    @property
-    def round(self) -> int:
-        """t: decisions made so far."""
-        return self._rounds.round
-
-    @property
-    def outstanding(self) -> int:
-        """Decisions whose feedback has not come."""
-        return len(self._rounds)
 
     def ask(self) -> Decision:
         """Decide the next round."""

@@ -4,6 +4,7 @@ from typing import final
 
 import numpy as np
 
+from belated.baselines.baseline import Baseline
 from belated.baselines.bases import Floats, generator_of
 from belated.baselines.open_rounds import OpenRounds
 from belated.learners import Decision
@@ -11,27 +12,13 @@ from belated.validation import whole_number
 
 
 @final
-class UniformRandom:
+class UniformRandom(Baseline):
     """Every arm with probability 1/k in every round. Needs nothing, guarantees nothing: Reg can be n (1 - 1/k)."""
 
     def __init__(self, n_arms: int, *, seed: int | None = None) -> None:
         self._n_arms = whole_number("n_arms", n_arms, 1)
         self._generator = generator_of(seed)
         self._rounds: OpenRounds[None] = OpenRounds()
-
-    @property
-    def n_arms(self) -> int:
-        return self._n_arms
-
-    @property
-    def round(self) -> int:
-        """t: decisions made so far."""
-        return self._rounds.round
-
-    @property
-    def outstanding(self) -> int:
-        """Decisions whose feedback has not come."""
-        return len(self._rounds)
 
     def ask(self) -> Decision:
         """Decide the next round."""

@@ -1,0 +1,41 @@
+"""What every baseline shows of itself."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from belated.baselines.bases import Floats
+from belated.baselines.open_rounds import OpenRounds
+from belated.learners import Decision
+
+
+class Baseline(ABC):
+    """A published system: a subclass decides and learns, and keeps its arms and its open rounds here."""
+
+    _n_arms: int
+    _rounds: OpenRounds[Any]
+
+    @property
+    def n_arms(self) -> int:
+        return self._n_arms
+
+    @property
+    def round(self) -> int:
+        """t: decisions made so far."""
+        return self._rounds.round
+
+    @property
+    def outstanding(self) -> int:
+        """Decisions whose feedback has not come."""
+        return len(self._rounds)
+
+    @abstractmethod
+    def ask(self) -> Decision:
+        """Decide the next round."""
+
+    @abstractmethod
+    def tell(self, round: int, loss: float) -> None:
+        """Report the loss in [0, 1] of an earlier round: in any order, at any time, once."""
+
+    @abstractmethod
+    def distribution(self) -> Floats:
+        """The probability of each arm in the coming round. Changes nothing."""
