@@ -1,6 +1,8 @@
 """`belated compare` and `belated list`, and what they are made of."""
 
-import math
+import os
+import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +52,7 @@ def test_compare_prints_and_writes(tmp_path: Path) -> None:
     )
     output = invoke("compare", str(config), "--arms", "3", "--seeds", "2", "--out", str(tmp_path / "out"))
     assert "sine losses, uniform:largest=9 delays, k = 3, n = 300, 2 seeds" in output
-    assert output.index("zs20-advanced") > 0
+    assert "zs20-advanced" in output
     assert "n, D, d_max" in output
     csv, parquet = (
         polars.read_csv(tmp_path / "out" / "results.csv"),
@@ -58,6 +60,12 @@ def test_compare_prints_and_writes(tmp_path: Path) -> None:
     )
     assert csv.equals(parquet)
     assert (tmp_path / "out" / "regret.png").stat().st_size > 20_000
+
+
+def test_a_file_in_the_way_of_the_results_is_noticed_before_any_work(tmp_path: Path) -> None:
+    (tmp_path / "taken").touch()
+    with pytest.raises(InvalidInput, match="--out must be a folder"):
+        invoke("compare", "--rounds", "100", "--out", str(tmp_path / "taken"))
 
 
 def test_list_shows_everything() -> None:
@@ -81,14 +89,16 @@ def test_main_prints_one_line_for_an_error(monkeypatch: pytest.MonkeyPatch, caps
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
+        ({"algorithms": ()}, "algorithms must be one or more names"),
+        ({"arms": 1}, "arms must be a whole number from 2"),
         ({"algorithms": ("exp4",)}, "no algorithm is called 'exp4'; did you mean"),
         ({"losses": "bernuli"}, "no losses are called 'bernuli'; did you mean bernoulli?"),
         ({"delays": "fxed:d=3"}, "no delays are called 'fxed'; did you mean fixed?"),
         ({"delays": "fixed:e=3"}, "no setting of fixed is called 'e'; there are d"),
         ({"delays": "none:d=3"}, "none has no settings"),
         ({"delays": "fixed:d=soon"}, "d must be a number, got 'soon'"),
-        ({"losses": "bernoulli:gap=2"}, r"mean - gap must lie in \[0, 1\]"),
-        ({"rounds": 0}, "n_rounds must be"),
+        ({"losses": "bernoulli:gap=0.7"}, r"mean - gap must lie in \[0, 1\]"),
+        ({"rounds": 0}, "rounds must be"),
         ({"seeds": 0}, "seeds must be"),
     ],
 )
@@ -99,7 +109,12 @@ def test_wrong_names_and_settings_are_refused_before_any_work(settings: dict[str
 
 def test_toml_files_are_checked(tmp_path: Path) -> None:
     path = tmp_path / "c.toml"
-    for text, message in [("armes = 3", "no setting is called 'armes'; did you mean arms"), ("arms = ", "c.toml")]:
+    for text, message in [
+        ("armes = 3", "no setting is called 'armes'; did you mean arms"),
+        ("arms = ", "c.toml"),
+        ("losses = 3", "losses must be of the kind str, got 3"),
+        ('algorithms = "dew"', "algorithms must be of the kind list, got 'dew'"),
+    ]:
         path.write_text(text)
         with pytest.raises(InvalidInput, match=message):
             read_toml(path)
@@ -116,13 +131,34 @@ def test_names_build_what_they_say() -> None:
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda algorithm: algorithm.name)
-@pytest.mark.parametrize("losses", ["wave", "bernoulli:gap=0.3", "sine"])
-def test_measured_regret_stays_below_the_published_bound(algorithm: Any, losses: str) -> None:
-    """A uniform delay, which all of them cover; those for stochastic losses have no bound on the others."""
-    problem = lab.Problem(parse_losses(losses), lab.Fixed(15), n_arms=5, n_rounds=1500)
-    setting = setting_of(problem, 0)
-    curves = lab.play(algorithm, problem, range(6))
-    bound = algorithm.bound(setting)
-    if bound is not None:
-        assert math.isfinite(bound)
-        assert curves.mean[-1] <= bound + 1e-9
+@pytest.mark.parametrize(("losses", "delays"), [("bernoulli:gap=0.5", "none"), ("wave", "fixed:d=3")])
+def test_measured_regret_stays_below_the_published_bound(algorithm: Any, losses: str, delays: str) -> None:
+    """Where the bound says something: two arms, and enough rounds for it to be below n."""
+    problem = lab.Problem(parse_losses(losses), parse_delays(delays), n_arms=2, n_rounds=12_000)
+    bound = algorithm.bound(setting_of(problem, 0))
+    if bound is None:
+        assert algorithm.name in ("exp3-doubling", "masoudian-2024") or (algorithm.name, delays) in NO_BOUND
+        return
+    assert bound < problem.n_rounds / 1.9
+    assert lab.play(algorithm, problem, range(2), workers=2).mean[-1] <= bound + 1e-9
+
+
+NO_BOUND = {("tsallis-rv", "fixed:d=3"), ("delayed-ucb1", "fixed:d=3"), ("qpm-d", "fixed:d=3")}
+
+
+def test_own_objects_can_be_compared() -> None:
+    mine = lab.Algorithm("mine", "my own", "-", "nothing", "-", lambda _: Simple(scale=0.5))
+    losses = lab.GivenLosses(np.random.default_rng(1).random((300, 3)))
+    comparison = Comparison((mine, "zs20-simple"), losses, lab.Permuted(lab.Unbalanced()), arms=3, rounds=300, seeds=2)
+    assert {row.algorithm.name for row in compare(comparison)} == {"mine", "zs20-simple"}
+
+
+def test_an_interrupted_comparison_keeps_the_finished_algorithms() -> None:
+    def interrupt(_: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGINT)
+        threading.Event().wait(0.2)
+        return Simple()
+
+    broken = lab.Algorithm("broken", "-", "-", "nothing", "-", interrupt)
+    rows = compare(Comparison(("zs20-simple", broken, "uniform"), rounds=100, seeds=3))
+    assert [row.algorithm.name for row in rows] == ["zs20-simple"]

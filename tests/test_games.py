@@ -11,8 +11,8 @@ from catalogue import TUNINGS, ftrl
 from rich.console import Console
 from test_problems import DELAYS, LOSSES
 
-from belated import FTRL, Advanced, InvalidInput, Learner, Simple, Tsallis, bounds, lab
-from belated.lab import progress
+from belated import FTRL, Advanced, Decision, InvalidInput, Learner, Simple, Tsallis, bounds, lab
+from belated.lab import problems, progress
 
 
 @pytest.mark.parametrize("name", TUNINGS)
@@ -96,6 +96,74 @@ def test_the_three_cases_of_the_readme() -> None:
     assert 1.4 * blind < careful
 
 
+def test_what_is_played_may_be_a_learner_a_class_or_a_function() -> None:
+    problem = lab.Problem(lab.Bernoulli(gap=0.3), lab.Fixed(5), n_arms=3, n_rounds=200)
+    by_class, by_function = lab.play(FTRL, problem, [4]), lab.play(ftrl(Advanced()), problem, [4])
+    np.testing.assert_array_equal(by_class.expected, by_function.expected)
+    learner = FTRL(3, seed=4)
+    np.testing.assert_array_equal(lab.play(learner, problem, [4]).expected, by_class.expected)
+    assert learner.round == 0  # a copy has played
+    with pytest.raises(InvalidInput, match="the learner has 3 arms, the problem 4"):
+        lab.play(learner, lab.Problem(lab.Bernoulli(), lab.Fixed(5), n_arms=4, n_rounds=200), [4])
+    with pytest.raises(InvalidInput, match="cannot play 7"):
+        lab.play(7, problem, [4])  # type: ignore[arg-type]
+
+
+class Spy:
+    """Writes down what the game reveals."""
+
+    n_arms, outstanding = 2, 0
+
+    def __init__(self, feedback: str = "loss", *, needs_delay: bool = False) -> None:
+        self.feedback, self.needs_delay, self.round = feedback, needs_delay, 0
+
+    def ask(self, *known: int) -> Decision:
+        self.round += 1
+        SEEN.append(("ask", *known))
+        return Decision(self.round, self.round % 2, 0.5)
+
+    def tell(self, round: int, loss: float) -> None:
+        SEEN.append((round, loss))
+
+    def tell_sum(self, total: float) -> None:
+        SEEN.append(("sum", total))
+
+    def tell_vector(self, round: int, losses: np.ndarray) -> None:
+        SEEN.append((round, losses.tolist()))
+
+
+SEEN: list[tuple[object, ...]] = []
+MATRIX = np.array([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6], [0.7, 0.8]])
+
+
+@pytest.mark.parametrize(
+    ("spy", "expected"),
+    [
+        (Spy(), [("ask",), ("ask",), ("ask",), (1, 0.2), (2, 0.3), (3, 0.6), ("ask",)]),
+        (Spy("sum"), [("ask",), ("ask",), ("ask",), ("sum", pytest.approx(1.1)), ("ask",)]),
+        (Spy("vector"), [("ask",), ("ask",), ("ask",), (1, [0.1, 0.2]), (2, [0.3, 0.4]), (3, [0.5, 0.6]), ("ask",)]),
+        (Spy(needs_delay=True), [("ask", 2), ("ask", 1), ("ask", 0), (1, 0.2), (2, 0.3), (3, 0.6), ("ask", 0)]),
+    ],
+)
+def test_the_game_reveals_just_what_each_kind_may_see(spy: Spy, expected: list[object]) -> None:
+    """Delays 2, 1, 0 and never: three reports at the end of round 3, in the order of their rounds."""
+    SEEN.clear()
+    delays = lab.GivenDelays(np.array([2, 1, 0, lab.NEVER]))
+    lab.play(spy, lab.Problem(lab.GivenLosses(MATRIX), delays, n_arms=2, n_rounds=4), [0])
+    assert expected == SEEN
+
+
+def test_delays_losses_and_draws_come_from_independent_streams() -> None:
+    for seed in range(20):
+        learner = np.random.default_rng(seed).random(5)
+        streams = [problems._generator(seed, part).random(5) for part in (0, 1)]
+        assert len({tuple(stream) for stream in (learner, *streams)}) == 3
+    lost = lab.Problem(lab.Bernoulli(), lab.Lost(0.5, 0), n_arms=2, n_rounds=20_000)
+    never = lost.draw_delays(3) == lab.NEVER
+    uniforms = np.random.default_rng(3).random(20_000)
+    assert abs(np.corrcoef(never, uniforms)[0, 1]) < 4.5 / np.sqrt(20_000)
+
+
 def test_an_interrupt_keeps_what_is_finished() -> None:
     problem, played = lab.Problem(lab.Bernoulli(), lab.NoDelay(), n_arms=2, n_rounds=50), []
 
@@ -148,6 +216,8 @@ def test_bad_calls_are_refused_before_any_work() -> None:
     problem = lab.Problem(lab.Bernoulli(), lab.NoDelay(), n_arms=2, n_rounds=50)
     with pytest.raises(InvalidInput, match="at least one seed"):
         lab.play(Simple(), problem, [])
+    with pytest.raises(InvalidInput, match="none twice"):
+        lab.play(Simple(), problem, [1, 1])
     with pytest.raises(InvalidInput, match="seed must be a whole number"):
         lab.play(Simple(), problem, [-1])
     with pytest.raises(InvalidInput, match="workers must be"):

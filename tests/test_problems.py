@@ -1,13 +1,14 @@
 """Problems: every rule of losses and delays against its description."""
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import polars
 import pytest
 
-from belated import InvalidInput, lab
+from belated import InvalidInput, Simple, lab
 
 LOSSES: dict[str, lab.Losses] = {
     "bernoulli": lab.Bernoulli(gap=0.2),
@@ -146,12 +147,14 @@ def test_bad_files_are_refused_with_their_name(tmp_path: Path) -> None:
     (tmp_path / "wide.csv").write_text("a,b\n1,2\n")
     (tmp_path / "half.csv").write_text("delay\n0.5\n")
     (tmp_path / "broken.npy").write_text("no array")
+    (tmp_path / "bare.csv").write_text("5\n7\n9\n")
     for name, reason in [
         ("text.csv", "every cell must be a number"),
         ("wide.csv", "no column 'delay'; there are a, b"),
         ("half.csv", "whole numbers"),
         ("broken.npy", "not a readable .npy file"),
         ("missing.csv", "No such file"),
+        ("bare.csv", "the first line must name the columns, got 5"),
         ("delays.xlsx", "must end in .csv, .parquet or .npy"),
     ]:
         with pytest.raises(InvalidInput, match=reason) as caught:
@@ -162,6 +165,10 @@ def test_bad_files_are_refused_with_their_name(tmp_path: Path) -> None:
 def test_bad_problems_are_refused() -> None:
     for build in (
         lambda: lab.Bernoulli(gap=0.9),
+        lambda: lab.Bernoulli(gap=-0.1),
+        lambda: lab.Fixed(2.5),  # type: ignore[arg-type]
+        lambda: lab.Wave(half_period=0),
+        lambda: lab.Sine(period=-1.0),
         lambda: lab.Constrained(gap=2.0),
         lambda: lab.Fixed(-1),
         lambda: lab.Pareto(0.0),
@@ -177,3 +184,39 @@ def test_bad_problems_are_refused() -> None:
     ):
         with pytest.raises(InvalidInput):
             build()
+
+
+class Short(lab.Delays):
+    """A rule that gives too few delays."""
+
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> np.ndarray:
+        return np.zeros(n_rounds // 2, np.int64)
+
+
+class Odd(lab.Losses):
+    """A rule that gives the blocks it was made with."""
+
+    def __init__(self, *blocks: np.ndarray) -> None:
+        self.given = blocks
+
+    def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[np.ndarray]:
+        return iter(self.given)
+
+
+def test_rules_of_your_own_are_checked_before_they_are_played() -> None:
+    with pytest.raises(InvalidInput, match="gave 10 delays for 20 rounds"):
+        lab.play(Simple(), lab.Problem(lab.Wave(), Short(), 4, 20), [1])
+    for losses, message in [
+        (Odd(np.zeros((10, 4))), "gave losses for 10 of 20 rounds"),
+        (Odd(np.zeros((21, 4))), "wrong shape"),
+        (Odd(np.zeros((20, 3))), "wrong shape"),
+        (Odd(np.full((20, 4), 1.5)), r"outside \[0, 1\]"),
+        (Odd(np.full((20, 4), np.nan)), r"outside \[0, 1\]"),
+    ]:
+        with pytest.raises(InvalidInput, match=message):
+            lab.play(Simple(), lab.Problem(losses, lab.NoDelay(), 4, 20), [1])
+
+
+def test_coins_for_a_delay_longer_than_the_game() -> None:
+    losses = matrix(lab.BlockCoins(), d=10**9, n=50)
+    assert (losses == losses[0]).all()

@@ -114,7 +114,7 @@ def penalty(n_arms: int, alpha: float, beta: float) -> float:
 def lower_bound(n_arms: int, n_rounds: int) -> float:
     """No algorithm has less than 0.1365 sqrt(kn) on every problem without delays (constant quoted, not rederived)."""
     n_arms, n_rounds = whole_number("n_arms", n_arms, 1), whole_number("n_rounds", n_rounds, 1)
-    return 0.1365 * math.sqrt(n_arms * n_rounds)
+    return 0.1365 * math.sqrt(n_arms * n_rounds) if n_arms > 1 else 0.0
 
 
 def lower_bound_uniform_delay(n_arms: int, n_rounds: int, delay: int) -> float:

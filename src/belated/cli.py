@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from belated.errors import BelatedError
+from belated.errors import BelatedError, InvalidInput
 from belated.lab import comparisons, figures
 from belated.lab.algorithms import ALGORITHMS
 from belated.lab.comparisons import Comparison
@@ -58,6 +58,8 @@ def compare(
     if algorithms is not None:
         settings["algorithms"] = tuple(filter(None, algorithms.split(",")))
     comparison = Comparison(**settings)
+    if out is not None and out.exists() and not out.is_dir():
+        raise InvalidInput(f"--out must be a folder, and {out} is a file")
     rows = comparisons.compare(comparison, workers=workers)
     title = (
         f"{comparison.losses} losses, {comparison.delays} delays, k = {comparison.arms}, n = {comparison.rounds:,}, "
@@ -67,6 +69,8 @@ def compare(
     for line in comparisons.summary(rows):
         table.add_row(*line)
     console.print(table)
+    if len(rows) < len(comparison.algorithms):
+        console.print("interrupted: only the algorithms that had finished all seeds are shown")
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         results = comparisons.tidy(rows)

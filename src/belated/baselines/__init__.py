@@ -1,7 +1,7 @@
 """The published systems that are not a tuning of FTRL, one file each; every one with `ask`, `tell` and `distribution`.
 
 needs_delay = True     `ask(delay)` wants the delay of the round that is being decided
-feedback = "sum"       only the sum of what is told between two asks is used
+feedback = "sum"       `tell_sum(total)` with the sum of what arrives may replace `tell`; nothing else is used
 feedback = "vector"    `tell_vector(round, losses)` with the losses of all arms replaces `tell`
 
 A file with a published or derived bound has it as its function `bound`. Unlike FTRL they are not for several threads.

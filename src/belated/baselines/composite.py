@@ -11,9 +11,10 @@ from typing import ClassVar, final
 from belated.baselines.baseline import Baseline
 from belated.baselines.bases import Floats, MakeBase, Seeds, as_maker, generator_of, one_hot
 from belated.baselines.open_rounds import OpenRounds
+from belated.errors import InvalidInput
 from belated.learners import FTRL, Decision
 from belated.tunings import AdaptiveExp3
-from belated.validation import whole_number
+from belated.validation import as_float, whole_number
 
 
 @final
@@ -71,6 +72,12 @@ class Composite(Baseline):
         """Add the loss in [0, 1] of an earlier round to what this round brings; which round it was is not used."""
         value, _ = self._rounds.close(round, loss)
         self._totals[-1] += value
+
+    def tell_sum(self, total: float) -> None:
+        """Add a sum of losses, of whichever rounds, to what this round brings; those rounds stay open here."""
+        if not (as_float(total) >= 0 and self._totals):
+            raise InvalidInput(f"a sum of losses must be a number >= 0 after a decision, got {total!r}")
+        self._totals[-1] += as_float(total)
 
     def distribution(self) -> Floats:
         """The probability of each arm in the coming round. Changes nothing."""

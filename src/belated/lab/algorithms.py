@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from belated import baselines, bounds
 from belated.baselines import bold, composite, delayed_ucb, doubling, queued, skipper, solid, tsallis_reduced_variance
+from belated.errors import InvalidInput
+from belated.lab.delays import Fixed, NoDelay
 from belated.lab.losses import Bernoulli
 from belated.lab.named import nearest
 from belated.lab.problems import Problem
@@ -68,6 +70,8 @@ class Setting(NamedTuple):
 
 def setting_of(problem: Problem, seed: int) -> Setting:
     """The setting of the game with this seed."""
+    if problem.n_arms == 1:
+        raise InvalidInput("with one arm there is nothing to compare: n_arms must be at least 2")
     return Setting(problem, seed, bounds.clip(problem.draw_delays(seed)))
 
 
@@ -96,7 +100,7 @@ def best_beta(setting: Setting) -> int:
 def gaps(setting: Setting) -> list[float] | None:
     """The gaps of independent, identically distributed losses."""
     losses = setting.problem.losses
-    return [losses.gap] * (setting.n_arms - 1) if isinstance(losses, Bernoulli) else None
+    return [losses.gap] * (setting.n_arms - 1) if isinstance(losses, Bernoulli) and losses.gap > 0 else None
 
 
 def stochastic(bound: Callable[..., float]) -> Callable[[Setting], float | None]:
@@ -116,8 +120,10 @@ def rate_ngmm(setting: Setting) -> float:
     return min(math.sqrt(setting.log_k / slope), 1 / (k * math.e * (d + 1)))
 
 
-def bound_ngmm(setting: Setting) -> float:
-    """2 d + ln k / eta + eta n (e k / (2 (1 - 1/e)) + 3 (d + 1))."""
+def bound_ngmm(setting: Setting) -> float | None:
+    """2 d + ln k / eta + eta n (e k / (2 (1 - 1/e)) + 3 (d + 1)), for a uniform delay only."""
+    if not isinstance(setting.problem.delays, Fixed | NoDelay):
+        return None
     k, n, d, eta = setting.n_arms, setting.n_rounds, setting.longest_delay, rate_ngmm(setting)
     return 2 * d + setting.log_k / eta + eta * n * (math.e * k / (2 * (1 - 1 / math.e)) + 3 * (d + 1))
 
@@ -206,7 +212,7 @@ ALGORITHMS = (
         ZS19,
         "nothing",
         "recalled",
-        lambda _: lambda k, seed: baselines.TsallisReducedVariance(k, seed=seed),
+        lambda _: lambda k, seed: baselines.TsallisReducedVariance(k, paper_rates=True, seed=seed),
         lambda s: None if s.total_delay else tsallis_reduced_variance.bound(s.n_arms, s.n_rounds),
     ),
     Algorithm(
@@ -358,5 +364,5 @@ BY_NAME = {algorithm.name: algorithm for algorithm in ALGORITHMS}
 def find(name: str) -> Algorithm:
     """An algorithm by its name; a wrong one gets the nearest right ones suggested."""
     if name not in BY_NAME:
-        raise nearest("algorithm is", name, BY_NAME)
+        raise nearest("algorithm is", str(name), BY_NAME)
     return BY_NAME[name]

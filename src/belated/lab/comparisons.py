@@ -12,8 +12,9 @@ import numpy as np
 from belated import bounds
 from belated.errors import InvalidInput
 from belated.lab.algorithms import BY_NAME, Algorithm, find, setting_of
-from belated.lab.delays import Fixed
+from belated.lab.delays import Delays, Fixed
 from belated.lab.games import Curves, play
+from belated.lab.losses import Losses
 from belated.lab.named import nearest, parse_delays, parse_losses
 from belated.lab.problems import Problem
 from belated.validation import whole_number
@@ -22,24 +23,34 @@ from belated.validation import whole_number
 @final
 @dataclass(frozen=True)
 class Comparison:
-    """What to compare: experiments are data."""
+    """What to compare: experiments are data. Names as on the command line, or objects of your own."""
 
-    algorithms: tuple[str, ...] = tuple(BY_NAME)
-    losses: str = "bernoulli"
-    delays: str = "geometric"
+    algorithms: tuple[str | Algorithm, ...] = tuple(BY_NAME)
+    losses: str | Losses = "bernoulli"
+    delays: str | Delays = "geometric"
     arms: int = 10
     rounds: int = 10_000
     seeds: int = 8
 
     def __post_init__(self) -> None:
-        for name in self.algorithms:
-            find(name)
+        if not (isinstance(self.algorithms, tuple) and self.algorithms):
+            raise InvalidInput(f"algorithms must be one or more names, got {self.algorithms!r}")
+        whole_number("arms", self.arms, 2)
+        whole_number("rounds", self.rounds, 1)
         whole_number("seeds", self.seeds, 1)
+        _ = self.players, self.problem
+
+    @property
+    def players(self) -> list[Algorithm]:
+        """The algorithms by their names."""
+        return [algorithm if isinstance(algorithm, Algorithm) else find(algorithm) for algorithm in self.algorithms]
 
     @property
     def problem(self) -> Problem:
         """The problem by its names."""
-        return Problem(parse_losses(self.losses), parse_delays(self.delays), self.arms, self.rounds)
+        losses = self.losses if isinstance(self.losses, Losses) else parse_losses(self.losses)
+        delays = self.delays if isinstance(self.delays, Delays) else parse_delays(self.delays)
+        return Problem(losses, delays, self.arms, self.rounds)
 
 
 class Row(NamedTuple):
@@ -50,7 +61,7 @@ class Row(NamedTuple):
     regret: float
     interval: float
     bound: float | None
-    ratio: float | None  # to the lower bound
+    ratio: float  # to the lower bound
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -64,6 +75,10 @@ def read_toml(path: Path) -> dict[str, Any]:
     for key in settings:
         if key not in Comparison.__dataclass_fields__:
             raise nearest("setting is", key, Comparison.__dataclass_fields__)
+    for key, value in settings.items():
+        kind: Any = {"algorithms": list, "losses": str, "delays": str}.get(key, int)
+        if not isinstance(value, kind):
+            raise InvalidInput(f"{path}: {key} must be of the kind {kind.__name__}, got {value!r}")
     if "algorithms" in settings:
         settings["algorithms"] = tuple(settings["algorithms"])
     return settings
@@ -78,18 +93,24 @@ def lower_bound(problem: Problem) -> float:
 
 
 def compare(comparison: Comparison, *, workers: int = 1) -> list[Row]:
-    """Play every algorithm on the problem; the rows are ranked by mean regret."""
+    """Play every algorithm on the problem; rows ranked by mean regret. After Ctrl-C, those that are finished."""
     problem = comparison.problem
-    settings = [setting_of(problem, seed) for seed in range(comparison.seeds)]
-    algorithms = [find(name) for name in comparison.algorithms]
+    next(problem.loss_blocks(0, problem.draw_delays(0)))  # a file that does not fit is refused before any work
     least = lower_bound(problem)
-    rows = []
-    for algorithm in algorithms:
-        curves = play(algorithm, problem, range(comparison.seeds), workers=workers)
+    rows: list[Row] = []
+    for algorithm in comparison.players:
+        try:
+            curves = play(algorithm, problem, range(comparison.seeds), workers=workers)
+        except KeyboardInterrupt:
+            if not rows:
+                raise
+            break
+        if not curves.is_whole:  # interrupted: it would be compared on fewer seeds than the others
+            break
+        proven = [algorithm.bound(setting_of(problem, seed)) for seed in range(comparison.seeds)]
+        bound = None if None in proven else float(np.mean(np.array(proven, float)))
         regret, interval = float(curves.mean[-1]), float(curves.interval[-1])
-        proven = [value for setting in settings if (value := algorithm.bound(setting)) is not None]
-        bound = float(np.mean(proven)) if proven else None
-        rows.append(Row(algorithm, curves, regret, interval, bound, regret / least if least else None))
+        rows.append(Row(algorithm, curves, regret, interval, bound, regret / least))
     return sorted(rows, key=lambda row: row.regret)
 
 
@@ -123,7 +144,7 @@ def summary(rows: Sequence[Row]) -> list[tuple[str, ...]]:
             f"{row.regret:,.0f}",
             "-" if math.isnan(row.interval) else f"{row.interval:,.0f}",
             "-" if row.bound is None else f"{row.bound:,.0f}",
-            "-" if row.ratio is None else f"{row.ratio:.1f}",
+            f"{row.ratio:.1f}",
             f"{row.curves.rounds_per_second:,.0f}",
             row.algorithm.needs,
         )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from belated.errors import InvalidInput
 from belated.lab.files import read_column
-from belated.validation import as_delays
+from belated.validation import as_delays, whole_number
 
 NEVER = 2**31 - 1
 Delayed = NDArray[np.int64]
@@ -55,7 +55,7 @@ class Fixed(Delays):
     d: int = 100
 
     def __post_init__(self) -> None:
-        _at_least("d", self.d, 0)
+        whole_number("d", self.d, 0)
 
     @property
     def typical(self) -> int:
@@ -73,7 +73,7 @@ class Uniform(Delays):
     largest: int = 200
 
     def __post_init__(self) -> None:
-        _at_least("largest", self.largest, 0)
+        whole_number("largest", self.largest, 0)
 
     @property
     def typical(self) -> int:
@@ -125,7 +125,7 @@ class Lost(Delays):
     d: int = 100
 
     def __post_init__(self) -> None:
-        _at_least("d", self.d, 0)
+        whole_number("d", self.d, 0)
         if not 0 <= self.share <= 1:
             raise InvalidInput(f"share must lie in [0, 1], got {self.share!r}")
 
@@ -145,7 +145,7 @@ class Bursts(Delays):
     every: int = 200
 
     def __post_init__(self) -> None:
-        _at_least("every", self.every, 1)
+        whole_number("every", self.every, 1)
 
     @property
     def typical(self) -> int:
@@ -200,14 +200,17 @@ class GivenDelays(Delays):
 @final
 @dataclass(frozen=True)
 class DelaysFile(Delays):
-    """Delays from a file (CSV, Parquet, npy), the column `delay` or the only one; an empty cell means never."""
+    """Delays from a file (CSV, Parquet, npy), the column `delay` or the only one; an empty cell means never.
+
+    A longer game repeats them.
+    """
 
     path: Path
     column: str = "delay"
 
     def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
         values = read_column(Path(self.path), self.column)
-        whole = np.where(np.isnan(values), NEVER, values)
+        whole = np.where(np.isfinite(values), values, NEVER)
         if (whole != np.floor(whole)).any():
             raise InvalidInput(f"{self.path}: delays must be whole numbers of rounds")
         return GivenDelays(whole.astype(np.int64)).draw(n_arms, n_rounds, generator)

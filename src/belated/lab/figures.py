@@ -34,7 +34,8 @@ def regret_figure(rows: Sequence[Row], title: str, path: Path) -> None:
 def _draw(axis: Any, row: Row, style: dict[str, Any], scale: str) -> None:
     rounds, mean, half = row.curves.checkpoints, row.curves.mean, np.nan_to_num(row.curves.interval)
     shown = mean > 0 if scale == "log" else np.full(mean.size, fill_value=True)
-    axis.plot(rounds[shown], mean[shown], label=row.algorithm.name, linewidth=1.6, **style)
+    label = row.algorithm.name if row.bound is None else f"{row.algorithm.name} (bound {row.bound:,.0f})"
+    axis.plot(rounds[shown], mean[shown], label=label, linewidth=1.6, **style)
     low = np.maximum(mean - half, mean * 0.1) if scale == "log" else mean - half
     axis.fill_between(rounds[shown], low[shown], (mean + half)[shown], color=style["color"], alpha=0.18, linewidth=0)
     if row.bound and scale == "log":

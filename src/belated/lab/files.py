@@ -1,5 +1,6 @@
 """Reading losses and delays from files: CSV, Parquet or npy, told apart by their ending."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,17 +18,27 @@ def _read_table(path: Path) -> Any:
     if path.suffix not in readers:
         raise InvalidInput(f"{path}: the file must end in .csv, .parquet or .npy")
     try:
-        return readers[path.suffix](path)
+        table = readers[path.suffix](path)
     except OSError as error:
         raise InvalidInput(f"{path}: {error.strerror or error}") from error
     except polars.exceptions.PolarsError as error:
         raise InvalidInput(f"{path}: not a readable {path.suffix} file: {error}") from error
+    if path.suffix == ".csv" and all(not math.isnan(_number(name)) for name in table.columns):
+        raise InvalidInput(f"{path}: the first line must name the columns, got {', '.join(table.columns):.60}")
+    return table
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def _load(path: Path) -> NDArray[Any]:
     try:
         return np.asarray(np.load(path, allow_pickle=False))
-    except (OSError, ValueError) as error:
+    except (OSError, EOFError, ValueError) as error:
         raise InvalidInput(f"{path}: not a readable .npy file: {error}") from error
 
 

@@ -1,5 +1,6 @@
 """Games: a tuning played at compiled speed, or anything with ask and tell, against a problem, for many seeds."""
 
+import copy
 import threading
 import time
 from collections import defaultdict
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from belated import kernels
+from belated.bounds import clip
 from belated.errors import InvalidInput
 from belated.lab.algorithms import Algorithm, setting_of
 from belated.lab.delays import NEVER, NoDelay
@@ -40,6 +42,7 @@ class Curves:
     expected: Floats
     suffered: Floats
     seconds: float
+    is_whole: bool = True  # False: interrupted, and only the finished seeds are here
 
     @property
     def mean(self) -> Floats:
@@ -68,16 +71,17 @@ def default_checkpoints(n_rounds: int, count: int = 50) -> Integers:
 
 
 def play(
-    player: Algorithm | Tuning | Make,
+    player: Algorithm | Tuning | Learner | type[Any] | Make,
     problem: Problem,
     seeds: Sequence[int] | range,
     *,
     checkpoints: Sequence[int] | None = None,
     workers: int = 1,
 ) -> Curves:
-    """Play a problem once for each seed; a Tuning runs compiled, a maker of learners through ask and tell.
+    """Play a problem once for each seed; a Tuning runs compiled, anything else through ask and tell.
 
-    An Algorithm of the table is told what it needs to know in advance of each game.
+    An Algorithm of the table is told what it needs to know in advance of each game. A learner is copied for each game,
+    and a function that makes one is called with the number of arms and the seed.
 
     The results do not depend on `workers`, the number of threads. Ctrl-C keeps the seeds that are finished.
     """
@@ -85,26 +89,55 @@ def play(
         default_checkpoints(problem.n_rounds) if checkpoints is None else _as_checkpoints(checkpoints, problem.n_rounds)
     )
     numbers = [whole_number("seed", seed, 0) for seed in seeds]
-    if not numbers:
-        raise InvalidInput("at least one seed is needed")
+    if not numbers or len(set(numbers)) < len(numbers):
+        raise InvalidInput(f"at least one seed is needed, and none twice, got {list(seeds)!r:.80}")
+    player = as_player(player, problem)
 
     warm_up()
     stop = threading.Event()
     title = player.name if isinstance(player, Algorithm) else "games"
     with Progress(title, len(numbers) * problem.n_rounds) as progress:
 
-        def one(seed: int) -> tuple[Floats, Floats, float]:
+        def one(seed: int) -> Result:
             started = time.thread_time()
             delays = problem.draw_delays(seed)
             told = player.player(setting_of(problem, seed)) if isinstance(player, Algorithm) else player
-            kind = Compiled if isinstance(told, Tuning) else Driver
-            game: Compiled | Driver = kind(told, problem, delays, seed)  # type: ignore[arg-type]
-            blocks = watched(problem.loss_blocks(seed, delays), progress, stop)
-            return *follow(game.play, blocks, problem.n_arms, at), time.thread_time() - started
+            blocks = problem.loss_blocks(seed, delays)
+            game: Compiled | Driver
+            if isinstance(told, Tuning):
+                game = Compiled(told, problem, delays, seed)
+            else:
+                game, blocks = Driver(told, problem, delays, seed), slices(blocks)
+            curves = follow(game.play, watched(blocks, progress, stop), problem.n_arms, at)
+            return *curves, time.thread_time() - started
 
         finished = run_all(one, numbers, whole_number("workers", workers, 1), stop)
     expected, suffered, seconds = zip(*finished.values(), strict=True)
-    return Curves(np.array(list(finished)), at, np.array(expected), np.array(suffered), sum(seconds))
+    is_whole = len(finished) == len(numbers)
+    return Curves(np.array(list(finished)), at, np.array(expected), np.array(suffered), sum(seconds), is_whole)
+
+
+def as_player(player: Any, problem: Problem) -> Algorithm | Tuning | Make:
+    """What can be played: a class of learners is made with a seed, a learner is copied for each game."""
+    if isinstance(player, Algorithm | Tuning):
+        return player
+    if isinstance(player, type):
+        return lambda n_arms, seed: player(n_arms, seed=seed)
+    if hasattr(player, "ask"):
+        if player.n_arms != problem.n_arms:
+            raise InvalidInput(f"the learner has {player.n_arms} arms, the problem {problem.n_arms}")
+        return lambda _n_arms, _seed: copy.deepcopy(player)
+    if not callable(player):
+        raise InvalidInput(f"cannot play {player!r}: give a tuning, an algorithm, a learner, or what makes one")
+    maker: Make = player
+    return maker
+
+
+def slices(blocks: Iterator[Matrix], rows: int = 1000) -> Iterator[Matrix]:
+    """The same rows, not too many at a time: an interpreted game shall notice Ctrl-C and show its progress."""
+    for block in blocks:
+        for start in range(0, len(block), rows):
+            yield block[start : start + rows]
 
 
 def watched(blocks: Iterator[Matrix], progress: Progress, stop: threading.Event) -> Iterator[Matrix]:
@@ -212,33 +245,42 @@ class Compiled:
 class Driver:
     """Anything with ask and tell; without a distribution of its own, its expected loss is that of the drawn arm.
 
-    A learner that declares `needs_delay` is handed the delay when it is asked, one whose `feedback` is "vector" is told
-    the losses of all arms.
+    A learner that declares `needs_delay` is handed the delay when it is asked. One whose `feedback` is "vector" is told
+    the losses of all arms, one whose feedback is "sum" only the sum of what arrives in a round.
     """
 
     def __init__(self, make: Make, problem: Problem, delays: Integers, seed: int) -> None:
         self.learner: Any = make(problem.n_arms, seed)
         self.needs_delay = getattr(self.learner, "needs_delay", False)
-        self.sees_all = getattr(self.learner, "feedback", "loss") == "vector"
+        self.feedback = getattr(self.learner, "feedback", "loss")
+        self.has_distribution = hasattr(self.learner, "distribution")
         self.due: dict[int, list[tuple[int, Any]]] = defaultdict(list)
-        self.delays = delays.tolist()
+        self.delays, self.clipped = delays.tolist(), clip(delays).tolist()
         self.t = 0
 
     def play(self, losses: Matrix) -> tuple[Floats, Floats]:
         """The next rounds, one for each row: <x_t, l_t> and the loss of the drawn arm."""
-        learner = self.learner
-        tell = learner.tell_vector if self.sees_all else learner.tell
         expected, suffered = np.empty(len(losses)), np.empty(len(losses))
-        has_distribution = hasattr(learner, "distribution")
         for i, row in enumerate(np.ascontiguousarray(losses)):
-            delay = self.delays[self.t]
-            known = (delay,) if self.needs_delay else ()
-            x = learner.distribution(*known) if has_distribution else None
-            decision = learner.ask(*known)
+            arrives = self.t + self.delays[self.t]
+            known = (self.clipped[self.t],) if self.needs_delay else ()
+            x = self.learner.distribution(*known) if self.has_distribution else None
+            decision = self.learner.ask(*known)
             suffered[i] = row[decision.arm]
             expected[i] = suffered[i] if x is None else kernels.expectation(x, row)
-            self.due[self.t + delay].append((decision.round, row if self.sees_all else float(suffered[i])))
-            for round, report in self.due.pop(self.t, ()):
-                tell(round, report)
+            if arrives < len(self.delays):
+                report = row.copy() if self.feedback == "vector" else float(suffered[i])
+                self.due[arrives].append((decision.round, report))
+            self.tell(self.due.pop(self.t, []))
             self.t += 1
         return expected, suffered
+
+    def tell(self, reports: list[tuple[int, Any]]) -> None:
+        """Reveal what arrives at the end of a round."""
+        if self.feedback == "sum":
+            if reports:
+                self.learner.tell_sum(sum(loss for _, loss in reports))
+            return
+        tell = self.learner.tell_vector if self.feedback == "vector" else self.learner.tell
+        for round, report in reports:
+            tell(round, report)

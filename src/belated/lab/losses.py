@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from belated.errors import InvalidInput
 from belated.lab.files import read_matrix
+from belated.validation import positive_number, whole_number
 
 Matrix = NDArray[np.float64]
 BLOCK_CELLS = 2**18  # cells of a block: 2 MB
@@ -55,6 +56,7 @@ class Bernoulli(Losses):
 
     def __post_init__(self) -> None:
         _check_unit("mean", self.mean)
+        _check_unit("gap", self.gap)
         _check_unit("mean - gap", self.mean - self.gap)
 
     def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Matrix]:
@@ -94,6 +96,10 @@ class Wave(Losses):
 
     half_period: int | None = None
 
+    def __post_init__(self) -> None:
+        if self.half_period is not None:
+            whole_number("half_period", self.half_period, 1)
+
     def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Matrix]:
         first_half = np.arange(n_arms) < n_arms // 2
         for start, stop in spans(n_rounds, n_arms):
@@ -108,6 +114,10 @@ class Sine(Losses):
 
     period: float | None = None
 
+    def __post_init__(self) -> None:
+        if self.period is not None:
+            positive_number("period", self.period)
+
     def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Matrix]:
         period = self.period or max(4.0, 4.0 * delay)
         for start, stop in spans(n_rounds, n_arms):
@@ -121,10 +131,11 @@ class BlockCoins(Losses):
     """The lower bound's instance: blocks of d + 1 rounds share a coin per arm; all algorithms have the same regret."""
 
     def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Matrix]:
-        coins_at_once = max(1, BLOCK_CELLS // (n_arms * (delay + 1)))
-        for start in range(0, n_rounds, coins_at_once * (delay + 1)):
+        length = min(delay + 1, n_rounds)
+        coins_at_once = max(1, BLOCK_CELLS // (n_arms * length))
+        for start in range(0, n_rounds, coins_at_once * length):
             coins = generator.integers(0, 2, (coins_at_once, n_arms)).astype(np.float64)
-            yield np.repeat(coins, delay + 1, axis=0)[: n_rounds - start]
+            yield np.repeat(coins, length, axis=0)[: n_rounds - start]
 
 
 @final

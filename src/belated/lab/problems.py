@@ -7,9 +7,10 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from belated.errors import InvalidInput
 from belated.lab.delays import Delays
 from belated.lab.losses import Losses, Matrix
-from belated.validation import whole_number
+from belated.validation import as_delays, whole_number
 
 
 @final
@@ -28,7 +29,10 @@ class Problem:
 
     def draw_delays(self, seed: int) -> NDArray[np.int64]:
         """d_1..d_n of the problem with this seed."""
-        return self.delays.draw(self.n_arms, self.n_rounds, np.random.default_rng([seed, 0]))
+        delays = as_delays(self.delays.draw(self.n_arms, self.n_rounds, _generator(seed, 0)))
+        if delays.size != self.n_rounds:
+            raise InvalidInput(f"{self.delays!r} gave {delays.size} delays for {self.n_rounds} rounds")
+        return delays
 
     def loss_blocks(self, seed: int, delays: NDArray[np.int64]) -> Iterator[Matrix]:
         """The rows of the loss matrix of the problem with this seed, a block at a time."""
@@ -36,4 +40,20 @@ class Problem:
         if typical is None:
             reported = delays[delays < self.n_rounds]
             typical = int(np.median(reported)) if reported.size else 0
-        return self.losses.blocks(self.n_arms, self.n_rounds, typical, np.random.default_rng([seed, 1]))
+        rows = 0
+        for block in self.losses.blocks(self.n_arms, self.n_rounds, typical, _generator(seed, 1)):
+            rows += len(block)
+            if block.ndim != 2 or block.shape[1] != self.n_arms or rows > self.n_rounds:
+                raise InvalidInput(
+                    f"{self.losses!r:.80} gave losses of the wrong shape: {block.shape} up to round {rows}"
+                )
+            if not (block.min() >= 0 and block.max() <= 1):
+                raise InvalidInput(f"{self.losses!r:.80} gave losses outside [0, 1] up to round {rows}")
+            yield block
+        if rows != self.n_rounds:
+            raise InvalidInput(f"{self.losses!r:.80} gave losses for {rows} of {self.n_rounds} rounds")
+
+
+def _generator(seed: int, part: int) -> np.random.Generator:
+    """Independent streams for delays (0) and losses (1), and of the learner's own, which is default_rng(seed)."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(part,)))
