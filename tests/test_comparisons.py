@@ -64,7 +64,7 @@ def test_compare_prints_and_writes(tmp_path: Path) -> None:
 
 def test_a_file_in_the_way_of_the_results_is_noticed_before_any_work(tmp_path: Path) -> None:
     (tmp_path / "taken").touch()
-    with pytest.raises(InvalidInput, match="--out must be a folder"):
+    with pytest.raises(InvalidInput, match="--out must be a folder that can be made"):
         invoke("compare", "--rounds", "100", "--out", str(tmp_path / "taken"))
 
 
@@ -90,13 +90,16 @@ def test_main_prints_one_line_for_an_error(monkeypatch: pytest.MonkeyPatch, caps
     ("settings", "message"),
     [
         ({"algorithms": ()}, "algorithms must be one or more names"),
+        ({"algorithms": ("dew", "dew")}, "every algorithm can be compared once only"),
+        ({"delays": "fixed:d=1.5"}, "d must be a whole number, got '1.5'"),
+        ({"losses": "l.xlsx"}, r"a file must end in .csv"),
         ({"arms": 1}, "arms must be a whole number from 2"),
         ({"algorithms": ("exp4",)}, "no algorithm is called 'exp4'; did you mean"),
         ({"losses": "bernuli"}, "no losses are called 'bernuli'; did you mean bernoulli?"),
         ({"delays": "fxed:d=3"}, "no delays are called 'fxed'; did you mean fixed?"),
         ({"delays": "fixed:e=3"}, "no setting of fixed is called 'e'; there are d"),
         ({"delays": "none:d=3"}, "none has no settings"),
-        ({"delays": "fixed:d=soon"}, "d must be a number, got 'soon'"),
+        ({"losses": "bernoulli:gap=big"}, "gap must be a number, got 'big'"),
         ({"losses": "bernoulli:gap=0.7"}, r"mean - gap must lie in \[0, 1\]"),
         ({"rounds": 0}, "rounds must be"),
         ({"seeds": 0}, "seeds must be"),

@@ -138,8 +138,9 @@ def test_files(tmp_path: Path, ending: str) -> None:
 
 
 def test_an_empty_cell_of_a_delays_file_means_never(tmp_path: Path) -> None:
-    (tmp_path / "delays.csv").write_text("round,delay\n1,3\n2,\n3,0\n")
-    assert draw(lab.DelaysFile(tmp_path / "delays.csv"), n=3).tolist() == [3, lab.NEVER, 0]
+    for text in ("round,delay\n1,3\n2,\n3,0\n", 'delay\n3.0\n""\n0.0\n'):
+        (tmp_path / "delays.csv").write_text(text)
+        assert draw(lab.DelaysFile(tmp_path / "delays.csv"), n=3).tolist() == [3, lab.NEVER, 0]
 
 
 def test_bad_files_are_refused_with_their_name(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The command line: `belated compare`, `belated list`."""
 
+import dataclasses
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -8,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+import belated as package
 from belated.errors import BelatedError, InvalidInput
 from belated.lab import comparisons, figures
 from belated.lab.algorithms import ALGORITHMS
@@ -18,36 +20,57 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_
 console = Console()
 
 
+def show_version(wanted: bool) -> None:
+    """Print the version and stop."""
+    if wanted:
+        console.print(package.__version__)
+        raise typer.Exit
+
+
 @app.callback()
-def belated() -> None:
+def belated(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
     """Choose between options when the feedback comes late, out of order, or never."""
 
 
 @app.command("list")
 def list_() -> None:
     """Show the algorithms, losses and delays that can be compared, a line each."""
-    table = Table("algorithm", "what it is", "from", "needs in advance", "mark", box=None, pad_edge=False)
+    lines = ["[bold]algorithms[/bold] (from; what it needs in advance; mark)"]
     for algorithm in ALGORITHMS:
-        table.add_row(algorithm.name, algorithm.summary, algorithm.citation, algorithm.needs, algorithm.mark)
-    console.print(table)
+        about = f"{algorithm.citation}; needs {algorithm.needs}; {algorithm.mark}"
+        lines.append(f"  [cyan]{algorithm.name:17}[/cyan] {algorithm.summary} ({about})")
     for title, known in (("losses", LOSSES), ("delays", DELAYS)):
-        table = Table(title, "what they are", box=None, pad_edge=False)
+        lines.append(f"\n[bold]{title}[/bold]")
         for name, rule in known.items():
-            table.add_row(name, (rule.__doc__ or "").splitlines()[0])
-        console.print()
-        console.print(table)
-    console.print("\nAlso a file (.csv, .parquet, .npy) for either, and permuted:RULE for delays.")
+            settings = ",".join(f"{field.name}={field.default}" for field in dataclasses.fields(rule))  # type: ignore[arg-type]
+            summary = (rule.__doc__ or "").splitlines()[0]
+            lines.append(f"  [cyan]{name + (':' + settings if settings else ''):32}[/cyan] {summary}")
+    lines.append("\nAlso a file (.csv, .parquet, .npy) for either, and permuted:RULE for delays.")
+    console.print("\n".join(lines), soft_wrap=True, highlight=False)
 
 
 @app.command()
 def compare(
-    config: Annotated[Path | None, typer.Argument(help="A TOML file with any of the settings below.")] = None,
+    config: Annotated[
+        Path | None,
+        typer.Argument(
+            help="A TOML file with algorithms, losses, delays, arms, rounds or seeds; flags take precedence."
+        ),
+    ] = None,
     algorithms: Annotated[str | None, typer.Option(help="Names separated by commas; all if not given.")] = None,
-    losses: Annotated[str | None, typer.Option(help="A rule, such as bernoulli:gap=0.2, or a file.")] = None,
-    delays: Annotated[str | None, typer.Option(help="A rule, such as geometric:mean=50, or a file.")] = None,
-    arms: Annotated[int | None, typer.Option(help="Number of arms.")] = None,
-    rounds: Annotated[int | None, typer.Option(help="Number of rounds.")] = None,
-    seeds: Annotated[int | None, typer.Option(help="Games for each algorithm.")] = None,
+    losses: Annotated[
+        str | None, typer.Option(help=f"A rule, such as bernoulli:gap=0.2, or a file. [{Comparison.losses}]")
+    ] = None,
+    delays: Annotated[
+        str | None, typer.Option(help=f"A rule, such as geometric:mean=50, or a file. [{Comparison.delays}]")
+    ] = None,
+    arms: Annotated[int | None, typer.Option(help=f"Number of arms. [{Comparison.arms}]")] = None,
+    rounds: Annotated[int | None, typer.Option(help=f"Number of rounds. [{Comparison.rounds}]")] = None,
+    seeds: Annotated[int | None, typer.Option(help=f"Games for each algorithm. [{Comparison.seeds}]")] = None,
     workers: Annotated[int, typer.Option(help="Threads.")] = 2,
     out: Annotated[Path | None, typer.Option(help="A folder for results.csv, results.parquet and regret.png.")] = None,
 ) -> None:
@@ -56,23 +79,29 @@ def compare(
     flags = {"losses": losses, "delays": delays, "arms": arms, "rounds": rounds, "seeds": seeds}
     settings |= {name: value for name, value in flags.items() if value is not None}
     if algorithms is not None:
-        settings["algorithms"] = tuple(filter(None, algorithms.split(",")))
+        settings["algorithms"] = tuple(name.strip() for name in algorithms.split(",") if name.strip())
     comparison = Comparison(**settings)
-    if out is not None and out.exists() and not out.is_dir():
-        raise InvalidInput(f"--out must be a folder, and {out} is a file")
+    if out is not None:
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidInput(f"--out must be a folder that can be made: {out}: {error.strerror}") from error
     rows = comparisons.compare(comparison, workers=workers)
     title = (
         f"{comparison.losses} losses, {comparison.delays} delays, k = {comparison.arms}, n = {comparison.rounds:,}, "
-        f"{comparison.seeds} seeds"
+        f"{comparison.seeds} seed{'s' if comparison.seeds > 1 else ''}"
     )
-    table = Table("algorithm", "regret", "+-", "bound", "/ lower", "rounds/s", "needs in advance", title=title)
+    table = Table(title=title)
+    table.add_column("algorithm", no_wrap=True)
+    for heading in ("regret", "+-", "bound", "/ lower", "rounds/s"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("needs in advance")
     for line in comparisons.summary(rows):
         table.add_row(*line)
     console.print(table)
     if len(rows) < len(comparison.algorithms):
         console.print("interrupted: only the algorithms that had finished all seeds are shown")
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
         results = comparisons.tidy(rows)
         results.write_csv(out / "results.csv")
         results.write_parquet(out / "results.parquet")

@@ -24,7 +24,7 @@ from belated.lab.delays import (
     Uniform,
 )
 from belated.lab.games import Curves, default_checkpoints, play
-from belated.lab.losses import Bernoulli, BlockCoins, Constrained, GivenLosses, Losses, LossesFile, Sine, Wave
+from belated.lab.losses import Bernoulli, BlockCoins, Constrained, GivenLosses, Losses, LossesFile, Sine, Wave, spans
 from belated.lab.problems import Problem
 
 __all__ = [
@@ -58,5 +58,6 @@ __all__ = [
     "default_checkpoints",
     "find",
     "play",
+    "spans",
     "tidy",
 ]

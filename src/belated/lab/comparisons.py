@@ -38,7 +38,10 @@ class Comparison:
         whole_number("arms", self.arms, 2)
         whole_number("rounds", self.rounds, 1)
         whole_number("seeds", self.seeds, 1)
-        _ = self.players, self.problem
+        names = [algorithm.name for algorithm in self.players]
+        if len(set(names)) < len(names):
+            raise InvalidInput(f"every algorithm can be compared once only, got {', '.join(names)}")
+        _ = self.problem
 
     @property
     def players(self) -> list[Algorithm]:
@@ -70,8 +73,8 @@ def read_toml(path: Path) -> dict[str, Any]:
         settings = tomllib.loads(path.read_text())
     except OSError as error:
         raise InvalidInput(f"{path}: {error.strerror}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidInput(f"{path}: {error}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path}: not a TOML file: {error}") from error
     for key in settings:
         if key not in Comparison.__dataclass_fields__:
             raise nearest("setting is", key, Comparison.__dataclass_fields__)
@@ -136,14 +139,18 @@ def tidy(rows: Sequence[Row]) -> Any:
     return polars.concat(tables)
 
 
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}"
+
+
 def summary(rows: Sequence[Row]) -> list[tuple[str, ...]]:
     """The ranked table as text: algorithm, regret, interval, bound, ratio to the lower bound, rounds/s, needs."""
     return [
         (
             row.algorithm.name,
-            f"{row.regret:,.0f}",
-            "-" if math.isnan(row.interval) else f"{row.interval:,.0f}",
-            "-" if row.bound is None else f"{row.bound:,.0f}",
+            _short(row.regret),
+            "-" if math.isnan(row.interval) else _short(row.interval),
+            "-" if row.bound is None else _short(row.bound),
             f"{row.ratio:.1f}",
             f"{row.curves.rounds_per_second:,.0f}",
             row.algorithm.needs,

@@ -9,6 +9,8 @@ import numpy as np
 
 from belated.lab.comparisons import Row
 
+TITLES = {"log": "log scale, triangles: the bounds", "linear": "linear scale"}
+
 
 def regret_figure(rows: Sequence[Row], title: str, path: Path) -> None:
     """Mean regret with 95% bands, once log-log with the bounds at the end (triangles) and once linear."""
@@ -23,7 +25,7 @@ def regret_figure(rows: Sequence[Row], title: str, path: Path) -> None:
     for scale, axis in zip(("log", "linear"), axes, strict=True):
         for row, style in zip(rows, itertools.cycle(styles), strict=False):
             _draw(axis, row, style, scale)
-        axis.set(xscale=scale, yscale=scale, xlabel="round", ylabel="regret", title=f"{scale} scale")
+        axis.set(xscale=scale, yscale=scale, xlabel="round", ylabel="regret", title=TITLES[scale])
         axis.grid(visible=True, alpha=0.25)
     figure.legend(*axes[1].get_legend_handles_labels(), loc="outside right upper", fontsize=9, frameon=False)
     figure.suptitle(title)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ from belated.errors import InvalidInput
 def _read_table(path: Path) -> Any:
     import polars  # noqa: PLC0415  (only files need it)
 
-    readers: dict[str, Callable[[Path], Any]] = {".csv": polars.read_csv, ".parquet": polars.read_parquet}
+    readers: dict[str, Callable[[Path], Any]] = {
+        ".csv": partial(polars.read_csv, null_values=""),
+        ".parquet": polars.read_parquet,
+    }
     if path.suffix not in readers:
         raise InvalidInput(f"{path}: the file must end in .csv, .parquet or .npy")
     try:
@@ -39,7 +43,7 @@ def _load(path: Path) -> NDArray[Any]:
     try:
         return np.asarray(np.load(path, allow_pickle=False))
     except (OSError, EOFError, ValueError) as error:
-        raise InvalidInput(f"{path}: not a readable .npy file: {error}") from error
+        raise InvalidInput(f"{path}: not a readable .npy file of numbers") from error
 
 
 def _as_floats(path: Path, values: NDArray[Any]) -> NDArray[np.float64]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from belated import kernels
 from belated.bounds import clip
 from belated.errors import InvalidInput
-from belated.lab.algorithms import Algorithm, setting_of
+from belated.lab.algorithms import Algorithm, find, setting_of
 from belated.lab.delays import NEVER, NoDelay
 from belated.lab.losses import Matrix, Wave
 from belated.lab.problems import Problem
@@ -71,7 +71,7 @@ def default_checkpoints(n_rounds: int, count: int = 50) -> Integers:
 
 
 def play(
-    player: Algorithm | Tuning | Learner | type[Any] | Make,
+    player: str | Algorithm | Tuning | Learner | type[Any] | Make,
     problem: Problem,
     seeds: Sequence[int] | range,
     *,
@@ -80,8 +80,8 @@ def play(
 ) -> Curves:
     """Play a problem once for each seed; a Tuning runs compiled, anything else through ask and tell.
 
-    An Algorithm of the table is told what it needs to know in advance of each game. A learner is copied for each game,
-    and a function that makes one is called with the number of arms and the seed.
+    An Algorithm of the table, or its name, is told what it needs to know in advance of each game. A learner is copied
+    for each game, and a function that makes one is called with the number of arms and the seed.
 
     The results do not depend on `workers`, the number of threads. Ctrl-C keeps the seeds that are finished.
     """
@@ -119,6 +119,8 @@ def play(
 
 def as_player(player: Any, problem: Problem) -> Algorithm | Tuning | Make:
     """What can be played: a class of learners is made with a seed, a learner is copied for each game."""
+    if isinstance(player, str):
+        return find(player)
     if isinstance(player, Algorithm | Tuning):
         return player
     if isinstance(player, type):

@@ -156,7 +156,9 @@ class GivenLosses(Losses):
 
     def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Matrix]:
         if self.matrix.shape[1] != n_arms or self.matrix.shape[0] < n_rounds:
-            raise InvalidInput(f"the losses are for {self.matrix.shape[0]} rounds and {self.matrix.shape[1]} arms")
+            rows, columns = self.matrix.shape
+            game = f"the game has {n_rounds:,} rounds and {n_arms} arms"
+            raise InvalidInput(f"the losses are for {rows:,} rounds and {columns} arms, but {game}: set both to fit")
         for start, stop in spans(n_rounds, n_arms):
             yield self.matrix[start:stop]
 

@@ -35,6 +35,8 @@ def nearest(kind: str, name: str, known: Mapping[str, Any]) -> InvalidInput:
     """The error for a wrong name, with the nearest right ones."""
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
+    if "." in name:
+        hint += f" (a file must end in {', '.join(FILE_ENDINGS)})"
     return InvalidInput(f"no {kind} called {name!r}; {hint}")
 
 
@@ -66,8 +68,10 @@ def _build(kind: str, text: str, known: Mapping[str, type]) -> Any:
         key, _, value = setting.partition("=")
         if key not in fields:
             raise nearest(f"setting of {name} is", key, fields) if fields else InvalidInput(f"{name} has no settings")
+        is_whole = "int" in str(fields[key].type)
         try:
-            values[key] = int(value) if "int" in str(fields[key].type) else float(value)
+            values[key] = int(value) if is_whole else float(value)
         except ValueError:
-            raise InvalidInput(f"{text}: {key} must be a number, got {value!r}") from None
+            kind = "whole number" if is_whole else "number"
+            raise InvalidInput(f"{text}: {key} must be a {kind}, got {value!r}") from None
     return known[name](**values)
