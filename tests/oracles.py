@@ -41,9 +41,9 @@ def exact_argmin(losses: Sequence[float], alpha: float, beta: float, digits: int
         return [value / mass for value in x]
 
 
-def kernel_argmin(policy: NDArray[np.float64], alpha: float, beta: float) -> NDArray[np.float64]:
+def kernel_argmin(policy: NDArray[np.float64], alpha: float, beta: float, solves: int = 0) -> NDArray[np.float64]:
     """x as the learner computes it: the argmin from the v of `policy`, normalised."""
-    assert kernels.argmin(policy, alpha, beta)  # it converged
+    assert kernels.argmin(policy, alpha, beta, solves)  # it converged
     kernels.normalise(policy[kernels.X], np.empty(-(-policy.shape[1] // kernels.BLOCK)))
     return np.array(policy[kernels.X])
 

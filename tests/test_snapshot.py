@@ -136,7 +136,7 @@ def damage(snapshot: dict[str, Any]) -> dict[str, dict[str, Any]]:
         for field, values in fields.items():
             for value in [*values, "x", None, 2**80]:
                 cases[f"{part}.{field} = {value}"] = {**snapshot, part: {**snapshot[part], field: value}}
-    for row in ("losses", "x", "v"):
+    for row in ("losses", "x", "v", "y"):
         for name, values in {"short": [], "NaN": [math.nan], "negative": [-1.0]}.items():
             cases[f"{name} {row}"] = {**snapshot, row: [*values, *snapshot[row][1:]]}
     for name, uniforms in {"above": [1.0], "below": [-0.1], "text": ["x"]}.items():

@@ -226,7 +226,7 @@ class FTRL:
         with self._lock:
             policy = self._policy.copy()
             if self._left.item() < 1:
-                kernels.argmin(policy, *self._check(self._coming_rates()))
+                kernels.argmin(policy, *self._check(self._coming_rates()), int(self._clock["solves"][0]))
                 kernels.normalise(policy[kernels.X], np.empty_like(self._cdf))
             return np.array(policy[kernels.X])
 

@@ -15,7 +15,12 @@ KEPT_FIELDS = (  # of the clock; the others follow from the ledger
     *("round", "left", "solves", "backlog", "skipped", "alpha", "beta"),
     *("drift", "charge", "base", "late_base", "capped"),
 )
-KEPT_ROWS = {"losses": kernels.LOSSES, "x": kernels.X, "v": kernels.V}  # the rest of `policy` is workspace
+KEPT_ROWS = {
+    "losses": kernels.LOSSES,
+    "x": kernels.X,
+    "v": kernels.V,
+    "y": kernels.Y,
+}  # the rest of `policy` is workspace
 TUNINGS = {cls.__name__: cls for cls in Tuning.__subclasses__() if cls.__module__ == tunings.__name__}
 
 
@@ -135,6 +140,7 @@ def _check(state: State, rows: int) -> None:
         "losses": ((losses >= 0) & (losses <= 1e300)).all(),
         "x": (x >= 0).all() and (abs(x.sum() - 1) < 1e-9 if is_solved else not x.any()),
         "v": ((v >= 0) & (v <= kernels.V_MAX)).all(),
+        "y": (np.abs(np.log(np.maximum(policy[kernels.Y], 1e-300)) - v) < 1e-9).all() or not is_solved,
         "uniforms": all(0 <= uniform < 1 for uniform in state.uniforms),
     }
     for name, is_sound in sound.items():

@@ -36,7 +36,7 @@ class Policy:
 
     def _solve(self, arrays: Floats, alpha: float, beta: float) -> Floats:
         arrays[kernels.LOSSES] = self.losses - self.losses.min()
-        kernels.argmin(arrays, alpha, beta)
+        kernels.argmin(arrays, alpha, beta, 0)
         x: Floats = arrays[kernels.X]
         kernels.normalise(x, self._cdf)
         return x

@@ -4,7 +4,7 @@ No fast-math: only IEEE operations in a fixed order (sums run in fixed lanes, `e
 depend on the vector width of the machine or on its C library.
 """
 
-from belated.kernels.argmin import LARGEST_RATE, LOSSES, ROWS, SMALLEST_RATE, V_MAX, V, X, argmin
+from belated.kernels.argmin import LARGEST_RATE, LOSSES, ROWS, SMALLEST_RATE, V_MAX, V, X, Y, argmin
 from belated.kernels.arithmetic import exp
 from belated.kernels.clock import CLOCK, LEDGER, backlogs, compact, report
 from belated.kernels.compiling import Floats, Records, compiled, entry_point
@@ -25,6 +25,7 @@ __all__ = [
     "Records",
     "V",
     "X",
+    "Y",
     "accumulate",
     "argmin",
     "arrivals",

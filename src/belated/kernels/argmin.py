@@ -24,6 +24,7 @@ SMALLEST_RATE, LARGEST_RATE = 1e-15, 1e15  # of alpha + beta, and of each: beyon
 SMALL_BETA = 1e-16  # relative to alpha; less entropy than this cannot be told from none
 MAX_NEWTON = 8  # two or three do; a start so bad that it needs more is solved from nothing
 
+SYNC = 64  # solves from one exact y = e^v to the next: their rounding stays below 1e-13
 LANES = 32  # sums run in so many lanes side by side
 
 # the rows of `policy`: the estimates and the solution, then workspace
@@ -42,10 +43,9 @@ def _terms(v: float, y: float, relative_loss: float, alpha: float, beta: float) 
 
 @compiled
 def _evaluate(low: float, most: float, alpha: float, beta: float, policy: Floats) -> None:
-    """y, probability, gain and level of every arm at its v."""
+    """Probability, gain and level of every arm at its v and y."""
     losses, x, v, y, gain, level = policy[LOSSES], policy[X], policy[V], policy[Y], policy[GAIN], policy[LEVEL]
     for i in range(x.shape[0]):
-        y[i] = exp(v[i])
         x[i], gain[i], level[i] = _terms(v[i], y[i], min(losses[i] - low, most), alpha, beta)
 
 
@@ -146,7 +146,7 @@ def _place(i: int, low: float, most: float, mu: float, alpha: float, beta: float
 @compiled
 def _newton(low: float, most: float, alpha: float, beta: float, policy: Floats) -> bool:
     """Joint Newton iteration on all v_i and mu from the v_i of the last solution; says whether it arrived."""
-    v, x, move = policy[V], policy[X], policy[MOVE]
+    v, x, y, move = policy[V], policy[X], policy[Y], policy[MOVE]
     _evaluate(low, most, alpha, beta, policy)
     for _ in range(MAX_NEWTON):
         mu = _multiplier(policy)
@@ -161,6 +161,7 @@ def _newton(low: float, most: float, alpha: float, beta: float, policy: Floats) 
         if longest <= CLOSE:
             for i in range(v.shape[0]):
                 v[i] += move[i]
+                y[i] *= 1 + move[i] * (1 + move[i] / 2)  # e^move
                 x[i] *= 1 - 2 * move[i] * (1 - move[i])  # e^(-2 move)
             return True
         _advance(low, most, alpha, beta, policy)
@@ -192,20 +193,26 @@ def _from_nothing(low: float, most: float, alpha: float, beta: float, policy: Fl
 @compiled
 def _softmax(low: float, beta: float, policy: Floats) -> None:
     """alpha = 0: x_i proportional to e^(-L_i / beta)."""
-    losses, x, v = policy[LOSSES], policy[X], policy[V]
+    losses, x, v, y = policy[LOSSES], policy[X], policy[V], policy[Y]
     for i in range(x.shape[0]):
         v[i] = min((losses[i] - low) / (2 * beta), V_MAX)
-        x[i] = exp(-2 * v[i])
+        y[i] = exp(v[i])
+        x[i] = 1 / (y[i] * y[i])
 
 
 @compiled
-def argmin(policy: Floats, alpha: float, beta: float) -> bool:
+def argmin(policy: Floats, alpha: float, beta: float, solves: int) -> bool:
     """Write x = argmin <x, L> - 2 alpha sum sqrt(x) + beta sum x ln x into policy[X] (ZS20, Algorithm 1).
 
     Its sum is 1 up to rounding, which `normalise` takes away, or for alpha = 0 still any number.
-    Starts from the v of policy[V], any values in [0, V_MAX]; needs alpha + beta > 0 and losses >= 0. Says whether it
-    has converged: tests have not found a case in which it does not.
+    Starts from the v of policy[V], any values in [0, V_MAX], and every SYNC-th time, counting the `solves` before, its
+    y = e^v are computed anew: in between they are kept up to date, which is faster, but gathers rounding errors. Needs
+    alpha + beta > 0 and losses >= 0. Says whether it has converged: tests have not found a case in which it does not.
     """
+    v, y = policy[V], policy[Y]
+    if solves % SYNC == 0:
+        for i in range(v.shape[0]):
+            y[i] = exp(v[i])
     low = lowest(policy[LOSSES])
     if beta <= SMALL_BETA * alpha:
         beta = 0.0

@@ -65,7 +65,7 @@ def play_block(
     """
     for i in range(losses.shape[0]):
         t = start + i
-        argmin(policy, alpha[t], beta[t])
+        argmin(policy, alpha[t], beta[t], t)
         normalise(policy[X], cdf)
         arm = draw(policy[X], cdf, uniforms[i])
         arms[t] = arm

@@ -12,10 +12,10 @@ from belated.kernels.draw import draw, normalise
 def solve(clock: Record, policy: Floats, cdf: Floats, alpha: float, beta: float) -> None:
     """Take in what has arrived and compute the distribution for the rates (alpha, beta)."""
     settle(clock)
+    argmin(policy, alpha, beta, clock.solves)
     clock.solves += 1
     clock.alpha = alpha
     clock.beta = beta
-    argmin(policy, alpha, beta)
     normalise(policy[X], cdf)
 
 
