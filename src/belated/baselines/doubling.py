@@ -17,8 +17,27 @@ from belated.learners import Decision
 from belated.validation import as_delays, whole_number
 
 
+class InEpochs(Baseline):
+    """What both have in common: the epochs, and what they have cost."""
+
+    def __init__(self, n_arms: int, seed: int | None) -> None:
+        self._n_arms = whole_number("n_arms", n_arms, 1)
+        self._epochs = Epochs(self._n_arms, seed)
+        self._rounds = self._epochs.play.rounds
+
+    @property
+    def epoch(self) -> Epoch:
+        """The epoch of the last round, with that round in it."""
+        return self._epochs.epoch
+
+    @property
+    def charged(self) -> float:
+        """The bound on the regret so far."""
+        return self._epochs.charged
+
+
 @final
-class Doubling(Baseline):
+class Doubling(InEpochs):
     """TCS19's doubling: epochs of Exp3 that skip the rounds with delay >= beta_w, known at action time [recalled].
 
     epoch w:  beta_w = sqrt(2^w) / (4 e ln k),  eta_w = ln k / sqrt(2^w),  S = { t in the epoch : d_t >= beta_w }
@@ -31,20 +50,8 @@ class Doubling(Baseline):
     needs_delay: ClassVar[bool] = True
 
     def __init__(self, n_arms: int, *, seed: int | None = None) -> None:
-        self._n_arms = whole_number("n_arms", n_arms, 1)
-        self._epochs = Epochs(self._n_arms, seed)
-        self._rounds = self._epochs.play.rounds
+        super().__init__(n_arms, seed)
         self._skipped: set[int] = set()  # the open rounds of S
-
-    @property
-    def epoch(self) -> Epoch:
-        """The epoch of the last round, with that round in it."""
-        return self._epochs.epoch
-
-    @property
-    def charged(self) -> float:
-        """The bound on the regret so far."""
-        return self._epochs.charged
 
     def _coming(self, delay: int) -> Epoch:
         """This epoch with the coming round in it, or the first later one that can hold the round."""
@@ -76,7 +83,7 @@ class Doubling(Baseline):
 
 
 @final
-class WaitingDoubling(Baseline):
+class WaitingDoubling(InEpochs):
     """TCS19's doubling with ZS20's skipping: the time waited so far stands in for the delay [derived].
 
     The same epochs, beta_w and eta_w. At the start of round t, a round s of the epoch that is still out is skipped, for
@@ -90,20 +97,8 @@ class WaitingDoubling(Baseline):
     needs_delay: ClassVar[bool] = False
 
     def __init__(self, n_arms: int, *, seed: int | None = None) -> None:
-        self._n_arms = whole_number("n_arms", n_arms, 1)
-        self._epochs = Epochs(self._n_arms, seed)
-        self._rounds = self._epochs.play.rounds
+        super().__init__(n_arms, seed)
         self._waiting: dict[int, None] = {}  # the rounds of the epoch that are waited for, oldest first
-
-    @property
-    def epoch(self) -> Epoch:
-        """The epoch of the last round, with that round in it."""
-        return self._epochs.epoch
-
-    @property
-    def charged(self) -> float:
-        """The bound on the regret so far."""
-        return self._epochs.charged
 
     def _coming(self) -> tuple[Epoch, list[int]]:
         """This epoch with the coming round in it, or the first later one that can hold the round; who is waited for."""
