@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench clean
+.PHONY: help run test bench shadow figures clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,6 +19,12 @@ test: $(VENV)/test.stamp ## lint, types and all tests
 
 bench: $(VENV)/bench.stamp ## speed and memory, as ratios to peers measured in the same run
 	$(BIN)/python benchmarks/run.py
+
+shadow: $(VENV)/run.stamp ## the shadow tuning against its rivals on 136 problems, and its cost
+	$(BIN)/python benchmarks/run.py shadow
+
+figures: $(VENV)/test.stamp ## draw the figures of the documents anew
+	$(BIN)/python benchmarks/figures.py
 
 clean: ## remove the virtual environment and all caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

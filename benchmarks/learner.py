@@ -73,18 +73,18 @@ def ask_and_tell() -> None:
 def warm_rounds(
     clocks: kernels.Records,
     ledger: kernels.Records,
-    policy: kernels.Floats,
+    policies: kernels.Policies,
     cdf: kernels.Floats,
     uniforms: kernels.Floats,
 ) -> None:
     """Whole rounds with feedback 100 rounds late: the rates, the argmin, the draw, the clock, a report."""
-    n_arms = policy.shape[1]
+    n_arms = policies.shape[2]
     for i in range(uniforms.shape[0]):
         clock = clocks[0]
         alpha = math.sqrt(clock.round + 1)
         beta = math.sqrt((clock.backlog + clock.counted - clock.late_counted) / math.log(n_arms))
-        kernels.solve_and_decide(clocks, ledger, policy, cdf, np.inf, uniforms[i], alpha, beta, 1)
-        kernels.report(clocks, ledger, policy, False, clock.round - 100, uniforms[i])  # noqa: FBT003
+        kernels.solve_and_decide(clocks, ledger, policies, cdf, np.inf, uniforms[i], alpha, beta, 1)
+        kernels.report(clocks, ledger, policies, False, clock.round - 100, uniforms[i])  # noqa: FBT003
 
 
 def kernel_alone() -> None:
@@ -99,7 +99,7 @@ def kernel_alone() -> None:
         learner._make_room(2 * rounds)
         uniforms = generator.random(rounds)
         return timed(
-            rounds, lambda _: warm_rounds(learner._clock, learner._ledger, learner._policy, learner._cdf, uniforms)
+            rounds, lambda _: warm_rounds(learner._clock, learner._ledger, learner._policies, learner._cdf, uniforms)
         )
 
     def exponential() -> float:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 
-from belated import FTRL, AdaptiveExp3, Advanced, Exp3, Learner, Simple, Tsallis, Tuning
+from belated import FTRL, AdaptiveExp3, Advanced, Exp3, Learner, Shadow, Simple, Tsallis, Tuning
 from belated.baselines import (
     BOLD,
     BZCBBDoubling,
@@ -34,6 +34,7 @@ TUNINGS: dict[str, Tuning] = {
     "advanced, scaled": Advanced(scale=2.5),
     "advanced, discarding": Advanced(discard=True),
     "tsallis": Tsallis(),
+    "shadow": Shadow(),
     "exp3": Exp3(eta=0.05),
     "adaptive exp3": AdaptiveExp3(),
     "own rule": Own(),

@@ -79,15 +79,30 @@ class Log(NamedTuple):
     known: frozenset[int]
 
 
-def literal_certificate(n_arms: int, log: Sequence[Log], discarded: frozenset[int] = frozenset()) -> float:
+def literal_charge(n_arms: int, log: Sequence[Log], s: int, *, has_shadow: bool = False) -> float:
+    """What round s has cost by the end of the log."""
+    own = log[s - 1]
+    charge = n_arms / (own.alpha * math.sqrt(n_arms) + (0 if has_shadow else 2 * own.beta))
+    return min(1.0, charge + sum(1 / (later.beta + later.alpha / 2) for later in log[s:] if s not in later.known))
+
+
+def literal_certificate(
+    n_arms: int, log: Sequence[Log], discarded: frozenset[int] = frozenset(), *, has_shadow: bool = False
+) -> float:
     """The certificate by its definition, in quadratic time, without the trivial bound n."""
-    charges = 0.0
-    for s, own in enumerate(log, 1):
-        charge = n_arms / (own.alpha * math.sqrt(n_arms) + 2 * own.beta)
-        charge += sum(1 / (later.beta + later.alpha / 2) for later in log[s:] if s not in later.known)
-        charges += 1.0 if s in discarded else min(1.0, charge)
+    rounds = range(1, len(log) + 1)
+    charges = sum(1.0 if s in discarded else literal_charge(n_arms, log, s, has_shadow=has_shadow) for s in rounds)
     penalty = 2 * log[-1].alpha * (math.sqrt(n_arms) - 1) + log[-1].beta * math.log(n_arms)
-    return penalty + charges
+    return penalty + charges + (literal_exposure(n_arms, log) + 1 if has_shadow else 0)
+
+
+def literal_exposure(n_arms: int, log: Sequence[Log]) -> float:
+    """W: the largest sum of (1 - charge so far) over the rounds that a distribution in force did not know."""
+    largest = 0.0
+    for t, now in enumerate(log, 1):
+        missing = set(range(1, t + 1)) - now.known
+        largest = max(largest, sum(1 - literal_charge(n_arms, log[:t], s, has_shadow=True) for s in missing))
+    return largest
 
 
 def theory_certificate(n_arms: int, log: Sequence[Log]) -> float:
@@ -129,8 +144,74 @@ class TsallisInf:
         return arm, float(w[arm])
 
 
+def slow_argmin(losses: NDArray[np.float64], alpha: float, beta: float) -> NDArray[np.float64]:
+    """x by two nested bisections on the optimality conditions: alpha x_i^(-1/2) - beta ln x_i = L_i - min L + mu."""
+    gaps = (losses - losses.min()).tolist()
+
+    def arm(height: float) -> float:
+        low, high = -700.0, 0.0  # ln x
+        for _ in range(70):
+            middle = (low + high) / 2
+            low, high = (middle, high) if alpha * math.exp(-middle / 2) - beta * middle > height else (low, middle)
+        return math.exp((low + high) / 2)
+
+    low, high = alpha, alpha * math.sqrt(len(gaps)) + beta * math.log(len(gaps))
+    for _ in range(70):
+        mu = (low + high) / 2
+        low, high = (mu, high) if sum(arm(gap + mu) for gap in gaps) > 1 else (low, mu)
+    x = np.array([arm(gap + (low + high) / 2) for gap in gaps])
+    return np.asarray(x / x.sum())
+
+
+def slow_potential(losses: NDArray[np.float64], alpha: float, beta: float) -> float:
+    """Phi(L) = -<x, L> + 2 alpha sum sqrt(x) - beta sum x ln x at its maximiser."""
+    x = slow_argmin(losses, alpha, beta)
+    return float(-x @ losses + 2 * alpha * np.sqrt(x).sum() - beta * (x * np.log(x)).sum())
+
+
+class Report(NamedTuple):
+    """A reported round: what was drawn with which probability, and the loss."""
+
+    round: int
+    arm: int
+    probability: float
+    loss: float
+
+
+class LiteralShadow:
+    """docs/shadow.md, written down: everything is computed anew from the list of reports, in the order they came."""
+
+    def __init__(self, n_arms: int, scale: float, gain: float, doubt: float) -> None:
+        self.n_arms, self.scale, self.gain, self.doubt = n_arms, scale, gain, doubt
+        self.careful: dict[int, NDArray[np.float64]] = {}  # z_t of every round
+        self.was_alarmed = False
+
+    def damage(self, reports: Sequence[Report]) -> float:
+        damage = suffered = savings = squares = 0.0
+        for earlier, (round, arm, probability, loss) in enumerate(reports):
+            mean = suffered / earlier if earlier else 0.0
+            saving = (loss - mean) * (1 - self.careful[round][arm] / probability)
+            suffered, savings, squares = suffered + loss, savings + saving, squares + saving**2
+            damage = max(damage, savings - self.doubt * math.sqrt(squares))
+        return damage
+
+    def solve(
+        self, rounds: Sequence[int], alpha: float, careful_rate: float, allowed: float, reports: Sequence[Report]
+    ) -> tuple[float, NDArray[np.float64]]:
+        """beta_t and x_t of the rounds that one distribution serves, from the reports before them."""
+        losses = np.zeros(self.n_arms)
+        for report in reports:
+            losses[report.arm] += report.loss / report.probability
+        for round in rounds:
+            self.careful[round] = slow_argmin(losses, alpha, careful_rate)
+        measured = sum(report.loss for report in reports) + slow_potential(losses, alpha, careful_rate) - 2 * alpha
+        self.was_alarmed = self.was_alarmed or measured > allowed + 1
+        beta = careful_rate if self.was_alarmed else min(careful_rate, self.gain * self.damage(reports))
+        return beta, slow_argmin(losses, alpha, beta)
+
+
 def rates_of(learner: FTRL) -> tuple[float, float]:
-    """(alpha, beta) of the distribution in force."""
+    """(alpha, beta) that the certificate counts: with a shadow its careful ones."""
     return float(learner._clock["alpha"][0]), float(learner._clock["beta"][0])
 
 

@@ -23,6 +23,7 @@ LAYERS = [
     "kernels",
     "tunings",
     "bounds",
+    "state",
     "snapshots",
     "learners",
     "baselines",

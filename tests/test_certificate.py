@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from oracles import Log, kernel_argmin, literal_certificate, play, rates_of, theory_certificate
 from test_clock import random_delays
 
-from belated import FTRL, Advanced, Simple, Tsallis, Tuning, bounds, kernels
+from belated import FTRL, Advanced, Shadow, Simple, Tsallis, Tuning, bounds, kernels
 from belated.tunings import schedule
 
 
@@ -49,7 +49,7 @@ def test_online_equals_its_definition(name: str, refresh: int) -> None:
         k, delays = int(generator.choice([2, 5, 40])), random_delays(generator)
         learner = FTRL(k, TUNINGS[name], seed=1, refresh=refresh)
         log, discarded = run(learner, delays)
-        literal = literal_certificate(k, log, discarded)
+        literal = literal_certificate(k, log, discarded, has_shadow=isinstance(learner.tuning, Shadow))
         assert learner._uncapped_certificate() == pytest.approx(literal, rel=1e-11)
         assert learner.certificate() == pytest.approx(min(delays.size, literal), rel=1e-11)
 
@@ -58,9 +58,9 @@ def test_batches_count_as_the_delay_they_are() -> None:
     generator = np.random.default_rng(5)
     for _ in range(100):
         k, delays = int(generator.choice([2, 5, 40])), random_delays(generator)
-        learner = FTRL(k, seed=1, refresh=int(generator.integers(1, 6)))
+        learner = FTRL(k, Shadow(), seed=1, refresh=int(generator.integers(1, 6)))
         log, discarded = run(learner, delays, batches=generator.integers(1, 9, delays.size).tolist())
-        literal = literal_certificate(k, log, discarded)
+        literal = literal_certificate(k, log, discarded, has_shadow=True)
         assert learner._uncapped_certificate() == pytest.approx(literal, rel=1e-11)
         assert learner.certificate() == pytest.approx(min(delays.size, literal), rel=1e-11)
 

@@ -44,7 +44,7 @@ def test_the_learner_equals_the_literal_algorithm_2() -> None:
     generator = np.random.default_rng(1)
     for _ in range(300):
         delays, k = random_delays(generator), int(generator.choice([2, 3, 8, 30]))
-        learner = FTRL(k, seed=1)
+        learner = FTRL(k, Advanced(), seed=1)
         backlog = []
         due: dict[int, list[int]] = {}
         for t, delay in enumerate(delays.tolist(), 1):

@@ -26,7 +26,7 @@ def run(*arguments: str) -> str:
         ("late_feedback.py", r"^\[.*\]\n\d+"),
         ("own_tuning.py", r"Cautious\(\) +certificate"),
         ("interrupted.py", "the same 50 decisions"),
-        ("small_games.py", r"resonant wave, d=100( +\d+ \+- +\d+){4}"),
+        ("small_games.py", r"resonant wave, d=100( +\d+ \+- +\d+){5}"),
     ],
 )
 def test_examples_run(example: str, expected: str) -> None:

@@ -11,7 +11,7 @@ from catalogue import TUNINGS, ftrl
 from rich.console import Console
 from test_problems import DELAYS, LOSSES
 
-from belated import FTRL, Advanced, Decision, InvalidInput, Learner, Simple, Tsallis, bounds, lab
+from belated import FTRL, Advanced, Decision, InvalidInput, Learner, Shadow, Simple, Tsallis, bounds, lab
 from belated.lab import problems, progress
 
 
@@ -32,7 +32,7 @@ def test_regret_by_its_definition(losses: str) -> None:
     assert curves.checkpoints.tolist() == [1, 7, 100, 500]  # the end is always there
     delays = problem.draw_delays(3)
     matrix = np.vstack(list(problem.loss_blocks(3, delays)))
-    learner, expected, suffered = FTRL(4, seed=3), [], []
+    learner, expected, suffered = FTRL(4, Advanced(), seed=3), [], []
     for t in range(500):
         expected.append(learner.distribution() @ matrix[t])
         suffered.append(matrix[t, learner.ask().arm])
@@ -98,7 +98,7 @@ def test_the_three_cases_of_the_readme() -> None:
 
 def test_what_is_played_may_be_a_learner_a_class_or_a_function() -> None:
     problem = lab.Problem(lab.Bernoulli(gap=0.3), lab.Fixed(5), n_arms=3, n_rounds=200)
-    by_class, by_function = lab.play(FTRL, problem, [4]), lab.play(ftrl(Advanced()), problem, [4])
+    by_class, by_function = lab.play(FTRL, problem, [4]), lab.play(ftrl(Shadow()), problem, [4])
     np.testing.assert_array_equal(by_class.expected, by_function.expected)
     learner = FTRL(3, seed=4)
     np.testing.assert_array_equal(lab.play(learner, problem, [4]).expected, by_class.expected)

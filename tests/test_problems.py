@@ -13,7 +13,9 @@ from belated import InvalidInput, Simple, lab
 LOSSES: dict[str, lab.Losses] = {
     "bernoulli": lab.Bernoulli(gap=0.2),
     "constrained": lab.Constrained(),
+    "shifting": lab.Shifting(gap=0.4, phases=4),
     "wave": lab.Wave(),
+    "noisy wave": lab.Wave(half_period=60, strength=0.6),
     "sine": lab.Sine(),
     "coins": lab.BlockCoins(),
     "given": lab.GivenLosses(np.random.default_rng(1).random((3000, 4))),
@@ -43,7 +45,7 @@ def test_losses_fill_the_game_lie_in_range_and_repeat(name: str) -> None:
     assert first.shape == (3000, 4)
     assert ((first >= 0) & (first <= 1)).all()
     np.testing.assert_array_equal(first, matrix(LOSSES[name]))
-    if name in ("bernoulli", "constrained", "coins"):
+    if name in ("bernoulli", "constrained", "shifting", "noisy wave", "coins"):
         assert (first != matrix(LOSSES[name], seed=2)).any()
 
 
@@ -53,6 +55,19 @@ def test_a_long_game_comes_in_small_blocks() -> None:
         sizes = [block.nbytes for block in problem.loss_blocks(1, problem.draw_delays(1))]
         assert max(sizes) <= 2**21
         assert sum(sizes) == 8 * 10 * 200_000
+
+
+def test_shifting_means() -> None:
+    losses = matrix(lab.Shifting(gap=0.4, phases=4), n=40_000)
+    means = losses.reshape(4, 10_000, 4).mean(axis=1)
+    np.testing.assert_allclose(np.sort(means, axis=1), [[0.1, 0.5, 0.5, 0.5]] * 4, atol=4.5 * 0.5 / 100)
+    assert len({int(row.argmin()) for row in means}) > 1
+
+
+def test_a_weak_wave_is_coin_flips_around_the_wave() -> None:
+    losses = matrix(lab.Wave(half_period=10_000, strength=0.6), n=20_000)
+    means = losses.reshape(2, 10_000, 4).mean(axis=1)
+    np.testing.assert_allclose(means, [[0.2, 0.2, 0.8, 0.8], [0.8, 0.8, 0.2, 0.2]], atol=4.5 * 0.5 / 100)
 
 
 def test_bernoulli_means() -> None:

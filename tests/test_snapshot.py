@@ -99,7 +99,7 @@ def test_the_wrong_kind_is_refused(wrong: Any) -> None:
 
 
 def test_the_wrong_version_is_refused(snapshot: dict[str, Any]) -> None:
-    with pytest.raises(SnapshotError, match="version 99 is not 1"):
+    with pytest.raises(SnapshotError, match="version 99 is not 2"):
         FTRL.restore({**snapshot, "version": 99})
 
 
@@ -116,6 +116,13 @@ CLOCK: dict[str, list[Any]] = {
     "charge": [-1.0, 1e9],
     "base": [-1e9, 1e9],
     "late_base": [-1e9, 1e9],
+    "reported": [-1, 10**9],
+    "suffered": [-1.0, 1e9],
+    "exposure": [-1.0, 1e9],
+    "squares": [-1.0],
+    "damage": [-1.0],
+    "alarm": [-1, 2],
+    "bold_beta": [-1.0, 1e16],
 }
 LEDGER: dict[str, list[Any]] = {
     "round": [[10**6] * 16, [-1] * 16, [1] * 16, []],

@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # what type checkers see; at run time __getattr__ loads the s
     from belated import bounds
     from belated.errors import BelatedError, DuplicateReport, ImproperRule, InvalidInput, SnapshotError, UnknownRound
     from belated.learners import FTRL, Decision, Learner
-    from belated.tunings import AdaptiveExp3, Advanced, Exp3, Simple, Tsallis, Tuning
+    from belated.tunings import AdaptiveExp3, Advanced, Exp3, Shadow, Simple, Tsallis, Tuning
 
 __version__ = "0.1.0"
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "ImproperRule",
     "InvalidInput",
     "Learner",
+    "Shadow",
     "Simple",
     "SnapshotError",
     "Tsallis",

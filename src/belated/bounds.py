@@ -7,13 +7,14 @@ delays fixed in advance (oblivious): a delay that depends on the drawn arm is ou
 
 import math
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from belated import kernels
 from belated.errors import InvalidInput
-from belated.tunings import Advanced, Tuning, outstanding_counts, schedule
+from belated.tunings import DEFAULT, Schedule, Shadow, Tuning, outstanding_counts, schedule
 from belated.validation import as_delays, whole_number
 
 
@@ -80,35 +81,86 @@ def theorem_2_sharp(n_arms: int, delays: ArrayLike) -> float:
 
 
 def certificate(n_arms: int, delays: ArrayLike, tuning: Tuning | None = None) -> float:
-    """The number the expected regret of a tuning (default: Advanced) does not exceed on a delay sequence.
+    """The number the expected regret of a tuning (default: Shadow) does not exceed on a delay sequence.
 
     cert = min{ n, 2 alpha_n (sqrt(k) - 1) + beta_n ln k + sum_s min{ 1, k / (alpha_s sqrt(k) + 2 beta_s) + H_s } }
     H_s = sum_{t = s+1}^{min(s + d_s, n)} 1 / (beta_t + alpha_t / 2)
 
-    A round that the tuning has skipped and discards costs 1 once its feedback has come (docs/certificate.md).
+    A round that the tuning has skipped and discards costs 1 once its feedback has come (docs/certificate.md); with a
+    shadow the rates are its careful ones, and more is added (docs/shadow.md).
     """
     n_arms, waits = whole_number("n_arms", n_arms, 1), as_delays(delays)
-    return min(float(waits.size), uncapped_certificate(n_arms, waits, tuning or Advanced())) if n_arms > 1 else 0.0
+    return min(float(waits.size), uncapped_certificate(n_arms, waits, tuning or DEFAULT)) if n_arms > 1 else 0.0
 
 
 def uncapped_certificate(n_arms: int, waits: NDArray[np.int64], tuning: Tuning) -> float:
     """The certificate without the trivial bound n."""
     if not isinstance(tuning, Tuning):
         raise InvalidInput(f"tuning must be a belated.Tuning, such as belated.Advanced(), got {tuning!r}")
-    alpha, beta, _, skipped_in = schedule(tuning, n_arms, waits)
+    rates = schedule(tuning, n_arms, waits)
     n, rounds = waits.size, np.arange(1, waits.size + 1)
     arrives = rounds + np.minimum(waits, n)
-    drift = np.append(0.0, np.cumsum(np.minimum(1.0, 1 / (beta + alpha / 2))))  # more than 1 would only cost digits
-    waiting = drift[np.minimum(arrives, n)] - drift[rounds]
-    charge = np.minimum(1.0, n_arms / (alpha * math.sqrt(n_arms) + 2 * beta) + waiting)
+    if isinstance(tuning, Shadow):
+        return shadow_certificate(n_arms, waits, rates)
+    charge = charges(n_arms, waits, rates, rates.beta)
     if tuning.discard:
-        charge[(skipped_in > 0) & (skipped_in <= arrives) & (arrives <= n)] = 1.0
-    return penalty(n_arms, alpha[-1], beta[-1]) + float(charge.sum())
+        charge[(rates.skipped_in > 0) & (rates.skipped_in <= arrives) & (arrives <= n)] = 1.0
+    return kernels.penalty(n_arms, rates.alpha[-1], rates.beta[-1]) + float(charge.sum())
 
 
-def penalty(n_arms: int, alpha: float, beta: float) -> float:
-    """What the regularizer itself costs by the end: 2 alpha_n (sqrt(k) - 1) + beta_n ln k."""
-    return float(2 * alpha * (math.sqrt(n_arms) - 1) + beta * math.log(n_arms))
+def drifts(rates: Schedule) -> NDArray[np.float64]:
+    """sum_{t <= r} 1 / (beta_t + alpha_t / 2) for r = 0..n; more than 1 at once would only cost digits."""
+    return np.append(0.0, np.cumsum(np.minimum(1.0, 1 / (rates.beta + rates.alpha / 2))))
+
+
+def stability(n_arms: int, alpha: NDArray[np.float64], beta: Any) -> NDArray[np.float64]:
+    """k / (alpha_s sqrt(k) + 2 beta_s) of every round s, at most 1."""
+    return np.asarray(np.minimum(1.0, n_arms / (alpha * math.sqrt(n_arms) + 2 * beta)))
+
+
+def charges(n_arms: int, waits: NDArray[np.int64], rates: Schedule, entropy: Any) -> NDArray[np.float64]:
+    """min{ 1, k / (alpha_s sqrt(k) + 2 entropy_s) + H_s } of every round s."""
+    n, rounds, drift = waits.size, np.arange(1, waits.size + 1), drifts(rates)
+    waiting = drift[np.minimum(rounds + np.minimum(waits, n), n)] - drift[rounds]
+    return np.minimum(1.0, stability(n_arms, rates.alpha, entropy) + waiting)
+
+
+def shadow_certificate(n_arms: int, waits: NDArray[np.int64], rates: Schedule) -> float:
+    """penalty_n + sum_s min{ 1, sqrt(k) / alpha_s + H_s } + W + 1 with the shadow's rates (docs/shadow.md)."""
+    charge = charges(n_arms, waits, rates, 0.0)
+    total = kernels.penalty(n_arms, rates.alpha[-1], rates.beta[-1]) + float(charge.sum())
+    return total + exposure(n_arms, waits, rates) + 1
+
+
+def exposure(n_arms: int, waits: NDArray[np.int64], rates: Schedule) -> float:
+    """W = max_t of the sum of (1 - charge_s so far) over the rounds s open after decision t (docs/shadow.md)."""
+    n, rounds, drift = waits.size, np.arange(1, waits.size + 1), drifts(rates)
+    base = drift[rounds] - stability(n_arms, rates.alpha, 0.0)
+    capped = np.searchsorted(drift, base + 1)  # the first t with drift_t - base_s >= 1
+    until = np.maximum(np.minimum(np.minimum(rounds + np.minimum(waits, n), n) + 1, capped), rounds)
+    open_rounds, bases = np.zeros(n + 2), np.zeros(n + 2)
+    for sums, values in ((open_rounds, np.ones(n)), (bases, base)):
+        np.add.at(sums, rounds, values)
+        np.add.at(sums, until, -values)
+    return float((np.cumsum(open_rounds) * (1 - np.append(drift, 0.0)) + np.cumsum(bases)).max())
+
+
+def allowances(n_arms: int, waits: NDArray[np.int64], rates: Schedule) -> NDArray[np.float64]:
+    """For every round t the penalty so far plus the charges of the rounds reported before it (docs/shadow.md)."""
+    n, arrives = waits.size, np.arange(waits.size) + waits
+    closed = np.zeros(n + 1)
+    in_time = arrives < n
+    np.add.at(closed, arrives[in_time] + 1, charges(n_arms, waits, rates, 0.0)[in_time])
+    penalties = 2 * rates.alpha * (math.sqrt(n_arms) - 1) + rates.beta * math.log(n_arms)
+    return np.asarray(penalties + np.cumsum(closed)[:n])
+
+
+def shadow_worst_case(n_arms: int, delays: ArrayLike, tuning: Shadow | None = None) -> float:
+    """Shadow: Reg <= 4 sqrt(kn) + (scale + 2 / scale) sqrt(D ln k) + sqrt(2 D) + 2 (docs/shadow.md)."""
+    n_arms, waits, scale = whole_number("n_arms", n_arms, 1), clip(delays), (tuning or Shadow()).scale
+    total = float(waits.sum())
+    of_delay = (scale + 2 / scale) * math.sqrt(total * math.log(n_arms)) + math.sqrt(2 * total)
+    return 4 * math.sqrt(n_arms * waits.size) + of_delay + 2
 
 
 def lower_bound(n_arms: int, n_rounds: int) -> float:

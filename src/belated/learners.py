@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from belated import kernels, snapshots
-from belated.bounds import penalty
 from belated.errors import DuplicateReport, InvalidInput, UnknownRound
-from belated.tunings import Advanced, Tuning, proper_patience, proper_rates
-from belated.validation import as_loss, as_round, whole_number
+from belated.state import State, blank
+from belated.tunings import DEFAULT, Tuning, proper_patience, proper_rates
+from belated.validation import as_decision, as_loss, as_round, whole_number
 
 UNIFORMS = 128  # drawn from the generator at a time: one call for each would cost as much as the argmin
 FIRST_ROWS = 64
@@ -53,7 +53,7 @@ class FTRL:
     Lobs_t = sum of loss_s / x_s[A_s] on arm A_s over the rounds s reported so far             (ZS20, Algorithm 1)
 
     n_arms:  the number of options k
-    tuning:  the rule for alpha_t and beta_t; Advanced() if not given
+    tuning:  the rule for alpha_t and beta_t; Shadow() if not given
     seed:    a whole number makes the decisions repeatable
     refresh: x is computed anew only after so many decisions: that is one more delay, and the certificate counts it
     """
@@ -63,7 +63,7 @@ class FTRL:
 
     def __init__(self, n_arms: int, tuning: Tuning | None = None, *, seed: int | None = None, refresh: int = 1) -> None:
         self._n_arms = whole_number("n_arms", n_arms, 1)
-        self._tuning = Advanced() if tuning is None else tuning
+        self._tuning = DEFAULT if tuning is None else tuning
         if not isinstance(self._tuning, Tuning):
             raise InvalidInput(f"tuning must be a belated.Tuning, such as belated.Advanced(), got {tuning!r}")
         self._patience = proper_patience(self._tuning, self._n_arms)
@@ -71,27 +71,21 @@ class FTRL:
         self._refresh = whole_number("refresh", refresh, 1)
         self._generator = np.random.default_rng(None if seed is None else whole_number("seed", seed, 0, math.inf))
         self._uniforms: list[float] = []  # in reverse order of use
-        policy = np.zeros((kernels.ROWS, self._n_arms))
-        policy[kernels.V] = 0.5 * math.log(self._n_arms)
-        self._attach(np.zeros(1, kernels.CLOCK), np.zeros(FIRST_ROWS, kernels.LEDGER), policy)
+        self._attach(*blank(self._n_arms, self._tuning), np.zeros(FIRST_ROWS, kernels.LEDGER))
 
-    def _attach(self, clock: Any, ledger: Any, policy: NDArray[np.float64]) -> None:
+    def _attach(self, clock: Any, policies: NDArray[np.float64], ledger: Any) -> None:
         """Make these arrays the state."""
         self._lock = RLock()
-        self._clock, self._ledger, self._policy = clock, ledger, policy
+        self._clock, self._ledger, self._policies = clock, ledger, policies
         self._cdf = np.empty(-(-self._n_arms // kernels.BLOCK))
-        kernels.accumulate(policy[kernels.X], self._cdf)
-        self._round, self._left, self._backlog = (
-            clock["round"],
-            clock["left"],
-            clock["backlog"],
-        )  # views: read with item()
-        self._counted, self._late = clock["counted"], clock["late_counted"]
-        example = clock, ledger, policy, self._cdf, 1.0, 0.5
+        kernels.accumulate(policies[0, kernels.X], self._cdf)
+        views = (clock[name] for name in ("round", "left", "backlog", "counted", "late_counted"))  # read with item()
+        self._round, self._left, self._backlog, self._counted, self._late = views
+        example = clock, ledger, policies, self._cdf, 1.0, 0.5
         self._decide = kernels.entry_point(kernels.decide, *example)
         self._solve_and_decide = kernels.entry_point(kernels.solve_and_decide, *example, 1.0, 1.0, 1)
         self._compact = kernels.entry_point(kernels.compact, clock, ledger)
-        self._report = kernels.entry_point(kernels.report, clock, ledger, policy, self._discard, 1, 1.0)
+        self._report = kernels.entry_point(kernels.report, clock, ledger, policies, self._discard, 1, 1.0)
 
     @property
     def n_arms(self) -> int:
@@ -111,6 +105,12 @@ class FTRL:
         return int(self._round.item())
 
     @property
+    def rates(self) -> tuple[float, float]:
+        """(alpha, beta) of the distribution in force; (0, 0) before the first."""
+        clock = self._clock[0]
+        return float(clock["alpha"]), float(clock["bold_beta"])
+
+    @property
     def outstanding(self) -> int:
         """Decisions whose feedback has not come."""
         return int(self._clock["outstanding"][0])
@@ -124,7 +124,7 @@ class FTRL:
     def losses(self) -> NDArray[np.float64]:
         """Lobs: each arm's estimated total loss, unbiased over the rounds reported so far."""
         with self._lock:
-            return np.array(self._policy[kernels.LOSSES])
+            return np.array(self._policies[0, kernels.LOSSES])
 
     def __repr__(self) -> str:
         return (
@@ -166,13 +166,13 @@ class FTRL:
         """A decision with the next uniform; its round is 0 if the ledger is full."""
         uniform = self._uniforms[-1]
         if self._left.item() >= 1:
-            return self._decide(self._clock, self._ledger, self._policy, self._cdf, self._patience, uniform)
+            return self._decide(self._clock, self._ledger, self._policies, self._cdf, self._patience, uniform)
         rates = self._coming_rates()
         if not (type(rates) is tuple and len(rates) == 2 and type(rates[0]) is float is type(rates[1])):
             rates = self._check(rates)
         alpha, beta = rates
         decision = self._solve_and_decide(
-            self._clock, self._ledger, self._policy, self._cdf, self._patience, uniform, alpha, beta, self._refresh
+            self._clock, self._ledger, self._policies, self._cdf, self._patience, uniform, alpha, beta, self._refresh
         )
         if decision[0] < 0:  # the kernel has found them improper: say why
             self._check(rates)
@@ -184,7 +184,7 @@ class FTRL:
         rates = self._check(self._coming_rates()) if self._left.item() < 1 else None
         self._make_room(size)
         first, uniforms = self.round + 1, self._take_uniforms(size)
-        arrays = self._clock, self._ledger, self._policy, self._cdf
+        arrays = self._clock, self._ledger, self._policies, self._cdf
         if rates is None:
             arms, probabilities = kernels.decide_batch(*arrays, self._patience, uniforms)
         else:
@@ -218,17 +218,42 @@ class FTRL:
             asked: int = self._round.item()
             if not 1 <= round <= asked:
                 raise UnknownRound(round, asked)
-            if not self._report(self._clock, self._ledger, self._policy, self._discard, round, loss):
+            if not self._report(self._clock, self._ledger, self._policies, self._discard, round, loss):
                 raise DuplicateReport(round)
+
+    def amend(self, decision: Decision, old: float, new: float) -> None:
+        """Correct the loss of a round that has been reported: the estimates become what `new` would have made them.
+
+        Lobs on the decision's arm grows by (new - old) / probability. Bring the decision and the old loss from your own
+        records: a learner forgets a round once it is reported. The certificate counts the round as reported at first.
+        """
+        change = as_loss(new) - as_loss(old)
+        round, arm, probability = as_decision(decision, self._n_arms)
+        if self._discard:
+            raise InvalidInput(
+                f"round {round} cannot be amended: with discard=True its report may have been thrown away"
+            )
+        with self._lock:
+            asked: int = self._round.item()
+            if not 1 <= round <= asked:
+                raise UnknownRound(round, asked)
+            arrays = self._clock, self._ledger, self._policies
+            problem = kernels.amend(*arrays, round, arm, probability, change)
+        if problem == kernels.WAITS:
+            raise InvalidInput(f"round {round} cannot be amended: it still waits for its report; use tell")
+        if problem == kernels.TOO_MUCH:
+            raise InvalidInput(
+                f"round {round} cannot be amended from {old!r} to {new!r}: arm {arm} has not been reported so much"
+            )
 
     def distribution(self) -> NDArray[np.float64]:
         """x of the coming round: the probability of each arm. Changes nothing."""
         with self._lock:
-            policy = self._policy.copy()
+            policies = self._policies.copy()
             if self._left.item() < 1:
-                kernels.argmin(policy, *self._check(self._coming_rates()), int(self._clock["solves"][0]))
-                kernels.normalise(policy[kernels.X], np.empty_like(self._cdf))
-            return np.array(policy[kernels.X])
+                rates = self._check(self._coming_rates())
+                kernels.solve(self._clock.copy()[0], policies, np.empty_like(self._cdf), *rates)
+            return np.array(policies[0, kernels.X])
 
     def certificate(self) -> float:
         """The number that the expected regret so far provably does not exceed, in O(1) (docs/certificate.md).
@@ -242,22 +267,40 @@ class FTRL:
         with self._lock:
             clock = self._clock[0].copy()
         charge = clock["charge"] + clock["charged"] * clock["drift"] - clock["base"]
-        return penalty(self._n_arms, clock["alpha"], clock["beta"]) + float(charge)
+        certificate = kernels.penalty(self._n_arms, clock["alpha"], clock["beta"]) + float(charge)
+        return certificate + float(clock["exposure"]) + 1 if clock["gain"] > 0 else certificate
+
+    def measured_certificate(self) -> float:
+        """A number whose mean over runs is at least the mean regret so far: this run's own evidence (docs/shadow.md).
+
+        sum of the reported losses + Phi(Lobs) - 2 alpha  +  1 for every round not reported, or thrown away
+        Phi(L) = max over the simplex of -<x, L> + 2 alpha sum_i sqrt(x_i),  alpha = 2 sqrt(n)
+        """
+        with self._lock:
+            clock, policy = self._clock[0].copy(), self._policies[0].copy()
+        if self._n_arms == 1 or clock["round"] == 0:
+            return 0.0
+        alpha = 2 * math.sqrt(
+            clock["round"]
+        )  # any would do: a larger one leaves chance more room, a smaller one is tighter
+        kernels.argmin(policy, alpha, 0.0, 0)
+        lead = clock["suffered"] + kernels.potential(policy, alpha, 0.0) - 2 * alpha
+        return float(lead + clock["round"] - clock["reported"])
 
     def snapshot(self) -> dict[str, Any]:
         """The whole state as plain data that survives JSON; the generator is part of it."""
         with self._lock:
             self._compact(self._clock, self._ledger)
-            arrays = self._clock, self._ledger, self._policy
+            arrays = self._clock, self._policies, self._ledger
             settings = self._n_arms, self._tuning, self._refresh
-            return snapshots.encode(snapshots.State(*settings, *arrays, self._generator, self._uniforms))
+            return snapshots.encode(State(*settings, *arrays, self._generator, self._uniforms))
 
     @classmethod
     def restore(cls, snapshot: Any, tuning: Tuning | None = None) -> Self:
         """The learner of a snapshot, to the last bit; `tuning` is needed only if it is your own class."""
         state = snapshots.decode(snapshot, tuning)
         learner = cls(state.n_arms, state.tuning, refresh=state.refresh)
-        learner._attach(state.clock, state.ledger, state.policy)
+        learner._attach(state.clock, state.policies, state.ledger)
         learner._generator, learner._uniforms = state.generator, state.uniforms
         return learner
 

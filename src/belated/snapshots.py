@@ -1,40 +1,24 @@
 """A learner's state as plain data: lists, numbers and strings that any JSON library keeps exactly."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from belated import kernels, tunings
 from belated.errors import SnapshotError
+from belated.state import State, blank
 from belated.tunings import Tuning
 
 FORMAT = "belated.FTRL"
-VERSION = 1
+VERSION = 2
 KEPT_FIELDS = (  # of the clock; the others follow from the ledger
     *("round", "left", "solves", "backlog", "skipped", "alpha", "beta"),
-    *("drift", "charge", "base", "late_base", "capped"),
+    *("drift", "charge", "base", "late_base", "capped", "reported", "suffered", "exposure"),
+    *("savings", "squares", "damage", "alarm", "bold_beta"),
 )
-KEPT_ROWS = {
-    "losses": kernels.LOSSES,
-    "x": kernels.X,
-    "v": kernels.V,
-    "y": kernels.Y,
-}  # the rest of `policy` is workspace
+KEPT_ROWS = {"x": kernels.X, "v": kernels.V, "y": kernels.Y}  # of each policy; the rest but the losses is workspace
 TUNINGS = {cls.__name__: cls for cls in Tuning.__subclasses__() if cls.__module__ == tunings.__name__}
-
-
-class State(NamedTuple):
-    """What a snapshot holds, as the learner keeps it."""
-
-    n_arms: int
-    tuning: Tuning
-    refresh: int
-    clock: Any
-    ledger: Any
-    policy: NDArray[np.float64]
-    generator: np.random.Generator
-    uniforms: list[float]
 
 
 def encode(state: State) -> dict[str, Any]:
@@ -47,11 +31,22 @@ def encode(state: State) -> dict[str, Any]:
         "tuning": _encode_tuning(state.tuning),
         "refresh": state.refresh,
         "clock": {name: state.clock[name][0].item() for name in KEPT_FIELDS},
-        "ledger": {name: used[name].tolist() for name in kernels.LEDGER.names or ()},
-        **{name: state.policy[row].tolist() for name, row in KEPT_ROWS.items()},
+        "ledger": {name: used[name].tolist() for name in _columns(state.policies)},
+        "losses": state.policies[0, kernels.LOSSES].tolist(),
+        **_encode_policy(state.policies[0]),
+        **({"shadow": _encode_policy(state.policies[1])} if len(state.policies) > 1 else {}),
         "generator": _encode_generator(state.generator),
         "uniforms": list(state.uniforms),
     }
+
+
+def _columns(policies: NDArray[np.float64]) -> list[str]:
+    """The columns of the ledger that mean something."""
+    return [name for name in kernels.LEDGER.names or () if name != "careful" or len(policies) > 1]
+
+
+def _encode_policy(policy: NDArray[np.float64]) -> dict[str, list[float]]:
+    return {name: policy[row].tolist() for name, row in KEPT_ROWS.items()}
 
 
 def decode(data: Any, tuning: Tuning | None = None) -> State:
@@ -71,21 +66,22 @@ def decode(data: Any, tuning: Tuning | None = None) -> State:
 
 def _decode(data: dict[str, Any], tuning: Tuning | None) -> State:
     n_arms, refresh = _integer(data, "n_arms"), _integer(data, "refresh")
-    clock = np.zeros(1, kernels.CLOCK)
+    losses = _array("losses", data["losses"], np.dtype(float), n_arms)  # before room is made for so many arms
+    tuning = _decode_tuning(data["tuning"], tuning)
+    clock, policies = blank(n_arms, tuning)
     for name in KEPT_FIELDS:
         clock[name] = _array(name, [data["clock"][name]], kernels.CLOCK[name], 1)
     rows = len(data["ledger"]["round"])
     ledger = np.zeros(max(rows, 1), kernels.LEDGER)
-    for name in kernels.LEDGER.names or ():
+    for name in _columns(policies):
         ledger[name][:rows] = _array(name, data["ledger"][name], kernels.LEDGER[name], rows)
-    kept = {row: _array(name, data[name], np.dtype(float), n_arms) for name, row in KEPT_ROWS.items()}
-    policy = np.zeros((kernels.ROWS, n_arms))
-    for row, values in kept.items():
-        policy[row] = values
+    policies[:, kernels.LOSSES] = losses
+    for policy, source in zip(policies, (data, data.get("shadow")), strict=False):
+        for name, row in KEPT_ROWS.items():
+            policy[row] = _array(name, source[name], np.dtype(float), n_arms)  # type: ignore[index]
     uniforms = _array("uniforms", data["uniforms"], np.dtype(float), len(data["uniforms"])).tolist()
-    arrays = clock, ledger, policy
-    settings = n_arms, _decode_tuning(data["tuning"], tuning), refresh
-    state = State(*settings, *arrays, _decode_generator(data["generator"]), uniforms)
+    arrays = clock, policies, ledger
+    state = State(n_arms, tuning, refresh, *arrays, _decode_generator(data["generator"]), uniforms)
     _check(state, rows)
     _derive(clock[0], ledger[:rows])
     return state
@@ -118,8 +114,9 @@ def _derive(clock: Any, ledger: Any) -> None:
 
 def _check(state: State, rows: int) -> None:
     """What the kernels rely on: they do not check it again."""
-    clock, ledger, policy = state.clock[0], state.ledger[:rows], state.policy
-    probabilities, losses, x, v = ledger["probability"], policy[kernels.LOSSES], policy[kernels.X], policy[kernels.V]
+    clock, ledger, losses = state.clock[0], state.ledger[:rows], state.policies[:, kernels.LOSSES]
+    probabilities, carefuls = ledger["probability"], ledger["careful"]
+    x, v, y = (state.policies[:, row] for row in KEPT_ROWS.values())
     is_late = (probabilities < 0) & (probabilities == -float(clock["solves"]))
     charged = ledger["round"] > clock["capped"]
     is_solved = clock["solves"] >= 1
@@ -138,9 +135,14 @@ def _check(state: State, rows: int) -> None:
         "ledger.arm": ((ledger["arm"] >= 0) & (ledger["arm"] < state.n_arms)).all(),
         "ledger.probability": (is_late | ((probabilities >= 1e-300) & (probabilities <= 1))).all(),
         "losses": ((losses >= 0) & (losses <= 1e300)).all(),
-        "x": (x >= 0).all() and (abs(x.sum() - 1) < 1e-9 if is_solved else not x.any()),
+        "ledger.careful": ((carefuls >= 0) & (carefuls <= 1 + 1e-9)).all(),
+        "x": (x >= 0).all() and ((np.abs(x.sum(axis=1) - 1) < 1e-9).all() if is_solved else not x.any()),
         "v": ((v >= 0) & (v <= kernels.V_MAX)).all(),
-        "y": (np.abs(np.log(np.maximum(policy[kernels.Y], 1e-300)) - v) < 1e-9).all() or not is_solved,
+        "y": (np.abs(np.log(np.maximum(y, 1e-300)) - v) < 1e-9).all() or not is_solved,
+        "reported": 0 <= clock["suffered"] <= clock["reported"] <= clock["round"],
+        "exposure": 0 <= clock["exposure"] <= clock["round"],
+        "damage": min(clock["damage"], clock["squares"]) >= 0 and clock["alarm"] in (0, 1),
+        "bold_beta": 0 <= clock["bold_beta"] <= clock["beta"],
         "uniforms": all(0 <= uniform < 1 for uniform in state.uniforms),
     }
     for name, is_sound in sound.items():

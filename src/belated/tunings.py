@@ -2,7 +2,8 @@
 
     x_t = argmin over the simplex of  <x, Lobs_t> - 2 alpha_t sum_i sqrt(x_i) + beta_t sum_i x_i ln x_i
 
-A tuning sees delays, never losses. It is proper (ZS20, Section 3) when alpha_t and beta_t never decrease.
+A tuning sees delays, never losses; `Shadow` alone lets the learner look at its reports too. It is proper (ZS20,
+Section 3) when alpha_t and beta_t never decrease.
 
 ZS20: Zimmert & Seldin, An Optimal Algorithm for Adversarial Bandits with Arbitrary Delays, AISTATS 2020.
 """
@@ -93,6 +94,37 @@ class Advanced(Tuning):
 
 @final
 @dataclass(frozen=True)
+class Shadow(Tuning):
+    """Pays only for the delay that really hurt: as bold as Tsallis-INF until a careful shadow does better.
+
+    alpha_t = sqrt(t),  beta_t = min{ b_t, gain * damage_t },  b_t = scale sqrt(D_t / ln k) the shadow's rate (Advanced)
+
+    damage_t is what the shadow would have saved in the rounds reported so far, as far as it exceeds `doubt` standard
+    deviations (docs/shadow.md). Once more is lost than the shadow's guarantee allows, beta_t = b_t for good:
+    Reg <= certificate of Advanced(scale) + W + 1, W the decisions that were open at once, less their charges.
+    """
+
+    scale: float = 3.0
+    gain: float = 100.0
+    doubt: float = 2.0
+    elementwise = True
+
+    def __post_init__(self) -> None:
+        for name in ("scale", "gain", "doubt"):
+            object.__setattr__(self, name, positive_number(name, getattr(self, name)))
+
+    def rates(
+        self, n_arms: int, round: int, outstanding: int, backlog: int, sqrt: SquareRoot = math.sqrt
+    ) -> tuple[float, float]:
+        """The shadow's: those of the learner itself depend on the losses."""
+        return sqrt(round), self.scale * sqrt(backlog / math.log(n_arms))
+
+    def patience(self, n_arms: int) -> float:
+        return self.scale / math.sqrt(math.log(n_arms))
+
+
+@final
+@dataclass(frozen=True)
 class Tsallis(Tuning):
     """Tsallis-INF (Zimmert & Seldin 2019), blind to delays: Reg <= 4 sqrt(kn) + 1 without them.
 
@@ -169,6 +201,9 @@ class Masoudian2022(Tuning):
         e0 = 10 * d + (d / (n_arms ** (1 / 3) * log_k)) ** 2
         g0 = 576 * d * d * n_arms ** (2 / 3) * log_k
         return sqrt(round + e0), sqrt((backlog + g0) / log_k)
+
+
+DEFAULT = Shadow()  # docs/which-tuning.md says why
 
 
 def proper_rates(tuning: Tuning, round: int, before: tuple[float, float], rates: Any) -> tuple[float, float]:

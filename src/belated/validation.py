@@ -36,6 +36,18 @@ def as_round(round: Any) -> int:
     return round if type(round) is int else whole_number("round (a decision's .round)", round, 1, math.inf)
 
 
+def as_decision(decision: Any, n_arms: int) -> tuple[int, int, float]:
+    """Round, arm and probability of an earlier decision."""
+    try:
+        round, arm, probability = decision
+    except (TypeError, ValueError):
+        raise InvalidInput(f"a decision has a round, an arm and a probability, got {decision!r}") from None
+    chance = as_float(probability)
+    if not 0 < chance <= 1:
+        raise InvalidInput(f"the probability of a decision must lie in (0, 1], got {probability!r}")
+    return as_round(round), whole_number("the arm of a decision", arm, 0, n_arms - 1), chance
+
+
 def whole_number(name: str, value: Any, least: int, largest: float = LARGEST) -> int:
     """An integer from least to largest; True and False are none."""
     try:

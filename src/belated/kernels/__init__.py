@@ -4,13 +4,14 @@ No fast-math: only IEEE operations in a fixed order (sums run in fixed lanes, `e
 depend on the vector width of the machine or on its C library.
 """
 
-from belated.kernels.argmin import LARGEST_RATE, LOSSES, ROWS, SMALLEST_RATE, V_MAX, V, X, Y, argmin
+from belated.kernels.argmin import LARGEST_RATE, LOSSES, ROWS, SMALLEST_RATE, V_MAX, V, X, Y, argmin, potential
 from belated.kernels.arithmetic import exp
-from belated.kernels.clock import CLOCK, LEDGER, backlogs, compact, report
-from belated.kernels.compiling import Floats, Records, compiled, entry_point
+from belated.kernels.clock import CLOCK, LEDGER, TOO_MUCH, WAITS, amend, backlogs, compact, penalty, report
+from belated.kernels.compiling import Floats, Policies, Records, compiled, entry_point
 from belated.kernels.draw import BLOCK, accumulate, draw, normalise
 from belated.kernels.game import arrivals, expectation, play_block
-from belated.kernels.rounds import decide, decide_batch, solve_and_decide, solve_and_decide_batch
+from belated.kernels.rounds import decide, decide_batch, solve, solve_and_decide, solve_and_decide_batch
+from belated.kernels.shadow_game import play_shadow_block
 
 __all__ = [
     "BLOCK",
@@ -20,13 +21,17 @@ __all__ = [
     "LOSSES",
     "ROWS",
     "SMALLEST_RATE",
+    "TOO_MUCH",
     "V_MAX",
+    "WAITS",
     "Floats",
+    "Policies",
     "Records",
     "V",
     "X",
     "Y",
     "accumulate",
+    "amend",
     "argmin",
     "arrivals",
     "backlogs",
@@ -39,8 +44,12 @@ __all__ = [
     "exp",
     "expectation",
     "normalise",
+    "penalty",
     "play_block",
+    "play_shadow_block",
+    "potential",
     "report",
+    "solve",
     "solve_and_decide",
     "solve_and_decide_batch",
 ]

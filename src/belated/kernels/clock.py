@@ -17,7 +17,8 @@ import math
 import numpy as np
 
 from belated.kernels.argmin import LOSSES
-from belated.kernels.compiling import Floats, Integers, Record, Records, compiled
+from belated.kernels.compiling import Integers, Policies, Record, Records, compiled
+from belated.kernels.shadow import measure
 
 CLOCK = np.dtype(
     [
@@ -28,7 +29,9 @@ CLOCK = np.dtype(
         ("counted", np.int64),  # o_t: open rounds the tuning still waits for, late ones included
         ("backlog", np.int64),  # D_t: sum of the counts so far
         ("skipped", np.int64),  # the newest round the tuning has stopped waiting for
-        ("alpha", np.float64),  # the rates of the last solve
+        ("reported", np.int64),  # reports taken in, those thrown away left out
+        ("suffered", np.float64),  # the sum of their losses
+        ("alpha", np.float64),  # the rates of the last solve; with a shadow, its careful ones
         ("beta", np.float64),
         ("drift", np.float64),  # sum_t 1 / (beta_t + alpha_t / 2)
         ("charge", np.float64),  # what closed and capped rounds have cost
@@ -38,6 +41,14 @@ CLOCK = np.dtype(
         ("late_counted", np.int64),  # the late rounds' share of counted, charged and base
         ("late_charged", np.int64),
         ("late_base", np.float64),
+        ("exposure", np.float64),  # the largest sum of (1 - charge) over all open rounds so far
+        ("gain", np.float64),  # 0: no shadow (shadow.py)
+        ("doubt", np.float64),
+        ("savings", np.float64),
+        ("squares", np.float64),
+        ("damage", np.float64),
+        ("alarm", np.int64),
+        ("bold_beta", np.float64),  # what the learner itself plays with; without a shadow the same as beta
         ("rows", np.int64),  # rows of the ledger in use
         ("next_skip", np.int64),  # the first row that may still be counted
         ("next_cap", np.int64),  # the first row whose charge may still grow
@@ -49,6 +60,7 @@ LEDGER = np.dtype(
         ("arm", np.int64),
         ("probability", np.float64),  # > 0: waits; -j: told when j distributions had been computed; 0: discarded
         ("base", np.float64),  # drift at its round minus its own stability term
+        ("careful", np.float64),  # the shadow's probability of the same arm; 0 without a shadow
     ]
 )
 
@@ -98,14 +110,16 @@ def count(clock: Record, ledger: Records, patience: float) -> None:
 
 
 @compiled
-def enter(clock: Record, ledger: Records, n_arms: int, arm: int, probability: float) -> None:
+def enter(clock: Record, ledger: Records, n_arms: int, arm: int, probability: float, careful: float) -> None:
     """Write the decision of the present round into the ledger and charge the round to the certificate."""
     clock.drift += min(1.0, 1 / (clock.beta + clock.alpha / 2))  # more than 1 at once would only cost digits
     row = ledger[clock.rows]
     row.round = clock.round
     row.arm = arm
     row.probability = probability
-    row.base = clock.drift - min(1.0, n_arms / (clock.alpha * math.sqrt(n_arms) + 2 * clock.beta))
+    row.careful = careful
+    entropy = 0.0 if clock.gain > 0 else clock.beta  # with a shadow that of any beta <= beta_t
+    row.base = clock.drift - min(1.0, n_arms / (clock.alpha * math.sqrt(n_arms) + 2 * entropy))
     clock.rows += 1
     clock.outstanding += 1
     clock.counted += 1
@@ -124,6 +138,19 @@ def enter(clock: Record, ledger: Records, n_arms: int, arm: int, probability: fl
                 clock.late_charged -= 1
                 clock.late_base -= oldest.base
         clock.next_cap += 1
+    clock.exposure = max(clock.exposure, clock.charged * (1 - clock.drift) + clock.base)
+
+
+@compiled
+def penalty(n_arms: int, alpha: float, beta: float) -> float:
+    """What the regularizer itself costs by the end: 2 alpha_n (sqrt(k) - 1) + beta_n ln k."""
+    return 2 * alpha * (math.sqrt(n_arms) - 1) + beta * math.log(n_arms)
+
+
+@compiled
+def closed_charge(clock: Record) -> float:
+    """What the rounds have cost whose feedback has been taken in; a waiting round whose charge has reached 1 is not."""
+    return float(clock.charge - (clock.outstanding - clock.charged))
 
 
 @compiled
@@ -140,7 +167,7 @@ def _find(ledger: Records, rows: int, round: int) -> int:
 
 
 @compiled
-def report(clocks: Records, ledger: Records, policy: Floats, discard: bool, round: int, loss: float) -> bool:
+def report(clocks: Records, ledger: Records, policies: Policies, discard: bool, round: int, loss: float) -> bool:
     """Take the feedback of a round: add loss / probability AT ACTION TIME to its arm's estimate.
 
     False, and nothing is changed, if the round does not wait for feedback.
@@ -158,7 +185,12 @@ def report(clocks: Records, ledger: Records, policy: Floats, discard: bool, roun
             clock.charged -= 1
             clock.base -= row.base
         return True
-    policy[LOSSES, row.arm] += loss / row.probability
+    for i in range(policies.shape[0]):
+        policies[i, LOSSES, row.arm] += loss / row.probability
+    if clock.gain > 0:
+        measure(clock, loss, row.probability, row.careful)
+    clock.reported += 1
+    clock.suffered += loss
     row.probability = -float(clock.solves)
     if round > clock.skipped:
         clock.late_counted += 1
@@ -166,6 +198,29 @@ def report(clocks: Records, ledger: Records, policy: Floats, discard: bool, roun
         clock.late_charged += 1
         clock.late_base += row.base
     return True
+
+
+WAITS, TOO_MUCH = 1, 2
+
+
+@compiled
+def amend(
+    clocks: Records, ledger: Records, policies: Policies, round: int, arm: int, probability: float, change: float
+) -> int:
+    """Change the loss of a reported round; WAITS if it is not reported, TOO_MUCH if less than nothing would be left."""
+    clock = clocks[0]
+    found = _find(ledger, clock.rows, round)
+    if found >= 0 and ledger[found].probability > 0:
+        return WAITS
+    before = policies[0, LOSSES, arm]
+    after = before + change / probability
+    slack = 1e-9  # rounding
+    if after < -slack * before or clock.suffered + change < -slack * clock.suffered:
+        return TOO_MUCH
+    for i in range(policies.shape[0]):
+        policies[i, LOSSES, arm] = max(0.0, after)
+    clock.suffered = max(0.0, clock.suffered + change)
+    return 0
 
 
 @compiled

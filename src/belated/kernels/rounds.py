@@ -2,35 +2,50 @@
 
 import numpy as np
 
-from belated.kernels.argmin import LARGEST_RATE, SMALLEST_RATE, X, argmin
-from belated.kernels.clock import count, enter, settle
-from belated.kernels.compiling import Floats, Integers, Record, Records, compiled
+from belated.kernels.argmin import LARGEST_RATE, SMALLEST_RATE, X, Y, argmin
+from belated.kernels.clock import closed_charge, count, enter, penalty, settle
+from belated.kernels.compiling import Floats, Integers, Policies, Record, Records, compiled
 from belated.kernels.draw import draw, normalise
+from belated.kernels.shadow import watch
 
 
 @compiled
-def solve(clock: Record, policy: Floats, cdf: Floats, alpha: float, beta: float) -> None:
-    """Take in what has arrived and compute the distribution for the rates (alpha, beta)."""
+def solve(clock: Record, policies: Policies, cdf: Floats, alpha: float, beta: float) -> None:
+    """Take in what has arrived and compute the distribution for the rates (alpha, beta), with a shadow at most beta."""
     settle(clock)
-    argmin(policy, alpha, beta, clock.solves)
-    clock.solves += 1
     clock.alpha = alpha
     clock.beta = beta
-    normalise(policy[X], cdf)
+    clock.bold_beta = beta
+    if clock.gain > 0:
+        allowed = penalty(policies.shape[2], alpha, beta) + closed_charge(clock)
+        clock.bold_beta = watch(clock, policies[1], alpha, beta, allowed)
+    compute(clock, policies, cdf)
+
+
+@compiled
+def compute(clock: Record, policies: Policies, cdf: Floats) -> None:
+    """The learner's distribution: its own argmin, or its shadow's where both have the same rates."""
+    if policies.shape[0] > 1 and clock.bold_beta == clock.beta:
+        policies[0, X : Y + 1] = policies[1, X : Y + 1]
+    else:
+        argmin(policies[0], clock.alpha, clock.bold_beta, clock.solves)
+    clock.solves += 1
+    normalise(policies[0, X], cdf)
 
 
 @compiled
 def decide(
-    clocks: Records, ledger: Records, policy: Floats, cdf: Floats, patience: float, uniform: float
+    clocks: Records, ledger: Records, policies: Policies, cdf: Floats, patience: float, uniform: float
 ) -> tuple[int, int, float]:
     """One decision from the distribution in force: round, arm and probability; round 0 if the ledger is full."""
     clock = clocks[0]
     if clock.rows == ledger.shape[0]:
         return 0, 0, 0.0
     count(clock, ledger, patience)
-    arm = draw(policy[X], cdf, uniform)
-    probability = policy[X, arm]
-    enter(clock, ledger, policy.shape[1], arm, probability)
+    arm = draw(policies[0, X], cdf, uniform)
+    probability = policies[0, X, arm]
+    careful = policies[1, X, arm] if clock.gain > 0 else 0.0
+    enter(clock, ledger, policies.shape[2], arm, probability, careful)
     clock.left -= 1
     return clock.round, arm, probability
 
@@ -39,7 +54,7 @@ def decide(
 def solve_and_decide(
     clocks: Records,
     ledger: Records,
-    policy: Floats,
+    policies: Policies,
     cdf: Floats,
     patience: float,
     uniform: float,
@@ -53,20 +68,20 @@ def solve_and_decide(
     if not (is_rising and max(alpha, beta) <= LARGEST_RATE and alpha + beta >= SMALLEST_RATE):
         return -1, 0, 0.0
     if clock.rows < ledger.shape[0]:
-        solve(clock, policy, cdf, alpha, beta)
+        solve(clock, policies, cdf, alpha, beta)
         clock.left = refresh
-    return decide(clocks, ledger, policy, cdf, patience, uniform)
+    return decide(clocks, ledger, policies, cdf, patience, uniform)
 
 
 @compiled
 def decide_batch(
-    clocks: Records, ledger: Records, policy: Floats, cdf: Floats, patience: float, uniforms: Floats
+    clocks: Records, ledger: Records, policies: Policies, cdf: Floats, patience: float, uniforms: Floats
 ) -> tuple[Integers, Floats]:
     """One decision for each uniform, all from the distribution in force: arms and probabilities. Needs room for all."""
     arms = np.empty(uniforms.shape[0], np.int64)
     probabilities = np.empty(uniforms.shape[0])
     for i in range(uniforms.shape[0]):
-        _, arms[i], probabilities[i] = decide(clocks, ledger, policy, cdf, patience, uniforms[i])
+        _, arms[i], probabilities[i] = decide(clocks, ledger, policies, cdf, patience, uniforms[i])
     return arms, probabilities
 
 
@@ -74,7 +89,7 @@ def decide_batch(
 def solve_and_decide_batch(
     clocks: Records,
     ledger: Records,
-    policy: Floats,
+    policies: Policies,
     cdf: Floats,
     patience: float,
     uniforms: Floats,
@@ -83,6 +98,6 @@ def solve_and_decide_batch(
     refresh: int,
 ) -> tuple[Integers, Floats]:
     """A fresh distribution and a batch of decisions from it. Needs room for all."""
-    solve(clocks[0], policy, cdf, alpha, beta)
+    solve(clocks[0], policies, cdf, alpha, beta)
     clocks[0].left = refresh
-    return decide_batch(clocks, ledger, policy, cdf, patience, uniforms)
+    return decide_batch(clocks, ledger, policies, cdf, patience, uniforms)

@@ -7,6 +7,7 @@
 """
 
 from belated.lab.algorithms import ALGORITHMS, Algorithm, find
+from belated.lab.certificates import Certified, certify
 from belated.lab.comparisons import Comparison, compare, tidy
 from belated.lab.delays import (
     NEVER,
@@ -24,7 +25,18 @@ from belated.lab.delays import (
     Uniform,
 )
 from belated.lab.games import Curves, default_checkpoints, play
-from belated.lab.losses import Bernoulli, BlockCoins, Constrained, GivenLosses, Losses, LossesFile, Sine, Wave, spans
+from belated.lab.losses import (
+    Bernoulli,
+    BlockCoins,
+    Constrained,
+    GivenLosses,
+    Losses,
+    LossesFile,
+    Shifting,
+    Sine,
+    Wave,
+    spans,
+)
 from belated.lab.problems import Problem
 
 __all__ = [
@@ -34,6 +46,7 @@ __all__ = [
     "Bernoulli",
     "BlockCoins",
     "Bursts",
+    "Certified",
     "Comparison",
     "Constrained",
     "Curves",
@@ -50,10 +63,12 @@ __all__ = [
     "Pareto",
     "Permuted",
     "Problem",
+    "Shifting",
     "Sine",
     "Unbalanced",
     "Uniform",
     "Wave",
+    "certify",
     "compare",
     "default_checkpoints",
     "find",

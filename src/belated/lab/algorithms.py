@@ -20,7 +20,17 @@ from belated.lab.losses import Bernoulli
 from belated.lab.named import nearest
 from belated.lab.problems import Problem
 from belated.learners import FTRL, Learner
-from belated.tunings import AdaptiveExp3, Advanced, Exp3, Masoudian2022, Simple, Tsallis, Tuning, outstanding_counts
+from belated.tunings import (
+    AdaptiveExp3,
+    Advanced,
+    Exp3,
+    Masoudian2022,
+    Shadow,
+    Simple,
+    Tsallis,
+    Tuning,
+    outstanding_counts,
+)
 
 Player = Tuning | Callable[[int, int], Learner]
 
@@ -187,6 +197,15 @@ ALGORITHMS = (
         "read",
         lambda _: Advanced(discard=True),
         lambda setting: bounds.theorem_2(setting.n_arms, setting.delays),
+    ),
+    Algorithm(
+        "shadow",
+        "as bold as tsallis-inf until a careful shadow is seen to do better",
+        "Belated, docs/shadow.md",
+        "nothing",
+        "derived",
+        lambda _: Shadow(),
+        lambda setting: bounds.certificate(setting.n_arms, setting.delays, Shadow()),
     ),
     Algorithm(
         "tsallis-inf",

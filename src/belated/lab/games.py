@@ -17,12 +17,13 @@ from belated import kernels
 from belated.bounds import clip
 from belated.errors import InvalidInput
 from belated.lab.algorithms import Algorithm, find, setting_of
-from belated.lab.delays import NEVER, NoDelay
+from belated.lab.compiled import Compiled, CompiledShadow
+from belated.lab.delays import NoDelay
 from belated.lab.losses import Matrix, Wave
 from belated.lab.problems import Problem
 from belated.lab.progress import Progress
 from belated.learners import Learner
-from belated.tunings import Tsallis, Tuning, schedule
+from belated.tunings import Shadow, Tsallis, Tuning
 from belated.validation import whole_number
 
 Floats = NDArray[np.float64]
@@ -85,9 +86,7 @@ def play(
 
     The results do not depend on `workers`, the number of threads. Ctrl-C keeps the seeds that are finished.
     """
-    at = (
-        default_checkpoints(problem.n_rounds) if checkpoints is None else _as_checkpoints(checkpoints, problem.n_rounds)
-    )
+    at = as_checkpoints(checkpoints, problem.n_rounds)
     numbers = [whole_number("seed", seed, 0) for seed in seeds]
     if not numbers or len(set(numbers)) < len(numbers):
         raise InvalidInput(f"at least one seed is needed, and none twice, got {list(seeds)!r:.80}")
@@ -103,8 +102,10 @@ def play(
             delays = problem.draw_delays(seed)
             told = player.player(setting_of(problem, seed)) if isinstance(player, Algorithm) else player
             blocks = problem.loss_blocks(seed, delays)
-            game: Compiled | Driver
-            if isinstance(told, Tuning):
+            game: Compiled | CompiledShadow | Driver
+            if isinstance(told, Shadow):
+                game = CompiledShadow(told, problem, delays, seed)
+            elif isinstance(told, Tuning):
                 game = Compiled(told, problem, delays, seed)
             else:
                 game, blocks = Driver(told, problem, delays, seed), slices(blocks)
@@ -175,10 +176,17 @@ def run_all(
 def warm_up() -> None:
     """Load or compile the kernels, so that no game's time includes it."""
     problem = Problem(Wave(1), NoDelay(), 2, 1)
-    Compiled(Tsallis(), problem, problem.draw_delays(0), 0).play(np.zeros((1, 2)))
+    for game in (
+        Compiled(Tsallis(), problem, problem.draw_delays(0), 0),
+        CompiledShadow(Shadow(), problem, problem.draw_delays(0), 0),
+    ):
+        game.play(np.zeros((1, 2)))
 
 
-def _as_checkpoints(checkpoints: Sequence[int], n_rounds: int) -> Integers:
+def as_checkpoints(checkpoints: Sequence[int] | None, n_rounds: int) -> Integers:
+    """The checkpoints in order, the last round among them; many if none are given."""
+    if checkpoints is None:
+        return default_checkpoints(n_rounds)
     rounds = np.unique([whole_number("a checkpoint", round, 1, n_rounds) for round in checkpoints])
     return np.unique(np.append(rounds, n_rounds))
 
@@ -202,45 +210,6 @@ def follow(
     reached = np.array(at_checkpoints)
     regrets = reached[:, :2] - reached[:, 2:].min(axis=1, keepdims=True)
     return regrets[:, 0], regrets[:, 1]
-
-
-@final
-class Compiled:
-    """A tuning against known delays: all rates are computed beforehand, and one compiled loop serves every tuning."""
-
-    def __init__(self, tuning: Tuning, problem: Problem, delays: Integers, seed: int) -> None:
-        n, k = problem.n_rounds, problem.n_arms
-        self.alpha, self.beta, _, skipped_in = schedule(tuning, k, delays)
-        if tuning.discard:  # what is thrown away never arrives
-            delays = np.where((skipped_in > 0) & (skipped_in <= np.arange(1, n + 1) + delays), NEVER, delays)
-        self.arrivals = kernels.arrivals(delays)
-        self.generator = np.random.default_rng(seed)
-        self.policy = np.zeros((kernels.ROWS, k))
-        self.policy[kernels.V] = 0.5 * np.log(k)
-        self.cdf = np.empty(-(-k // kernels.BLOCK))
-        self.arms, self.estimates = np.empty(n, np.int32), np.empty(n)
-        self.t = 0
-
-    def play(self, losses: Matrix) -> tuple[Floats, Floats]:
-        """The next rounds, one for each row: <x_t, l_t> and the loss of the drawn arm."""
-        rounds = len(losses)
-        expected, suffered = np.empty(rounds), np.empty(rounds)
-        kernels.play_block(
-            self.t,
-            np.ascontiguousarray(losses),
-            self.alpha,
-            self.beta,
-            self.generator.random(rounds),
-            *self.arrivals,
-            self.policy,
-            self.cdf,
-            self.arms,
-            self.estimates,
-            expected,
-            suffered,
-        )
-        self.t += rounds
-        return expected, suffered
 
 
 @final

@@ -91,20 +91,46 @@ class Constrained(Losses):
 
 @final
 @dataclass(frozen=True)
+class Shifting(Losses):
+    """Coin flips whose best arm is drawn anew in each of `phases` equal parts: mean 1/2, the best one's less by gap."""
+
+    gap: float = 0.3
+    phases: int = 8
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.gap <= 0.5:
+            raise InvalidInput(f"gap must lie in [0, 0.5], got {self.gap!r}")
+        whole_number("phases", self.phases, 1)
+
+    def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Matrix]:
+        best = generator.integers(0, n_arms, self.phases)
+        for start, stop in spans(n_rounds, n_arms):
+            now = best[np.arange(start, stop) * self.phases // n_rounds]
+            yield flip(generator, np.where(np.arange(n_arms) == now[:, None], 0.5 - self.gap, 0.5))
+
+
+@final
+@dataclass(frozen=True)
 class Wave(Losses):
-    """A square wave in resonance with the delay: two halves of the arms swap losses 0 and 1 every 2 d rounds."""
+    """A square wave in resonance with the delay: two halves of the arms swap losses 0 and 1 every 2 d rounds.
+
+    With a `strength` below 1 the losses are coin flips with the means (1 - strength) / 2 and (1 + strength) / 2.
+    """
 
     half_period: int | None = None
+    strength: float = 1.0
 
     def __post_init__(self) -> None:
         if self.half_period is not None:
             whole_number("half_period", self.half_period, 1)
+        _check_unit("strength", self.strength)
 
     def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Matrix]:
         first_half = np.arange(n_arms) < n_arms // 2
         for start, stop in spans(n_rounds, n_arms):
             swapped = np.arange(start, stop) // (self.half_period or max(1, 2 * delay)) % 2
-            yield np.where(first_half, swapped[:, None], 1 - swapped[:, None]).astype(np.float64)
+            wave = np.where(first_half, swapped[:, None], 1 - swapped[:, None]).astype(np.float64)
+            yield wave if self.strength == 1 else flip(generator, (1 - self.strength) / 2 + self.strength * wave)
 
 
 @final

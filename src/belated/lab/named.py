@@ -14,6 +14,7 @@ from belated.lab.losses import Losses
 LOSSES: dict[str, type[Losses]] = {
     "bernoulli": losses.Bernoulli,
     "constrained": losses.Constrained,
+    "shifting": losses.Shifting,
     "wave": losses.Wave,
     "sine": losses.Sine,
     "coins": losses.BlockCoins,

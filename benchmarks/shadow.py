@@ -1,0 +1,114 @@
+"""The shadow's promises: regret on problems it was not tuned on, and its cost.
+
+The settings of belated.Shadow were chosen on the problems of shadow_search.py; these here are others.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+from judging import best_of, judge, timed
+
+import belated
+from belated import lab
+
+RIVALS = {"blind": belated.Tsallis(), "simple": belated.Simple(), "advanced": belated.Advanced()}
+SEEDS = range(1000, 1008)
+
+
+def families(n: int) -> dict[str, tuple[lab.Losses, lab.Delays]]:
+    """The problems of the report, for games of n rounds."""
+    return {
+        "coin flips, gap 0.1, geometric": (lab.Bernoulli(0.1), lab.Geometric(n / 200)),
+        "coin flips, gap 0.5, fixed 1000": (lab.Bernoulli(0.5), lab.Fixed(1000)),
+        "coin flips, gap 0.3, uniform": (lab.Bernoulli(0.3, 0.4), lab.Uniform(n // 50)),
+        "coin flips, gap 0.1, no delay": (lab.Bernoulli(0.1), lab.NoDelay()),
+        "coin flips, gap 0.2, bursts": (lab.Bernoulli(0.2), lab.Bursts(n // 100)),
+        "coin flips, gap 0.2, unbalanced": (lab.Bernoulli(0.2), lab.Unbalanced()),
+        "coin flips, gap 0.2, 30% lost": (lab.Bernoulli(0.2), lab.Lost(0.3, n // 100)),
+        "constrained adversary, geometric": (lab.Constrained(), lab.Geometric(n / 200)),
+        "shifting best arm, Pareto": (lab.Shifting(0.3, 6), lab.Pareto(0.5)),
+        "shifting best arm, fixed": (lab.Shifting(0.4, 10), lab.Fixed(n // 200)),
+        "wave, fixed n/200": (lab.Wave(), lab.Fixed(n // 200)),
+        "wave, fixed n/40": (lab.Wave(), lab.Fixed(n // 40)),
+        "wave, 5% lost": (lab.Wave(), lab.Lost(0.05, n // 200)),
+        "weak wave, uniform": (lab.Wave(strength=0.7), lab.Uniform(n // 60)),
+        "sine, fixed": (lab.Sine(), lab.Fixed(n // 200)),
+        "slow sine, geometric": (lab.Sine(period=n / 10), lab.Geometric(n / 100)),
+        "block coins, fixed": (lab.BlockCoins(), lab.Fixed(n // 150)),
+    }
+
+
+def ratios(n_arms: int, n_rounds: int) -> list[float]:
+    """Shadow's mean regret over the best rival's in every family, each taken as at least sqrt(n); prints a table."""
+
+    def regrets(family: tuple[lab.Losses, lab.Delays]) -> list[float]:
+        problem = lab.Problem(*family, n_arms, n_rounds)
+        players = [*RIVALS.values(), belated.Shadow()]
+        return [float(lab.play(player, problem, SEEDS, checkpoints=[n_rounds]).mean[-1]) for player in players]
+
+    print(f"\n  k = {n_arms}, n = {n_rounds:,}{'':18}" + "".join(f"{name:>9}" for name in (*RIVALS, "shadow", "ratio")))
+    found, least = [], math.sqrt(n_rounds)
+    with ThreadPoolExecutor(2) as pool:
+        for name, row in zip(families(n_rounds), pool.map(regrets, families(n_rounds).values()), strict=True):
+            found.append(max(row[-1], least) / max(min(row[:-1]), least))
+            print(f"  {name:34}" + "".join(f"{regret:9,.0f}" for regret in row) + f"{found[-1]:9.2f}", flush=True)
+    return found
+
+
+def regret() -> None:
+    """Over all families, sizes and horizons: the worst ratio and the geometric mean."""
+    print(
+        f"\nshadow: mean regret of {len(SEEDS)} games, and its ratio to the best of the others (at least sqrt(n) each)"
+    )
+    found = {(k, n): ratios(k, n) for k in (2, 10, 50, 200) for n in (5000, 50_000)}
+    print()
+    for (k, n), row in found.items():
+        print(f"  k = {k:3}, n = {n:6,}: worst {max(row):.2f}, geometric mean {np.exp(np.mean(np.log(row))):.2f}")
+    judge("k = 2: worst ratio", max(max(row) for (k, _), row in found.items() if k == 2), 3.0, "x", at_most=True)
+    judge("k >= 10: worst ratio", max(max(row) for (k, _), row in found.items() if k > 2), 2.0, "x", at_most=True)
+    everything = np.concatenate(list(found.values()))
+    judge("geometric mean of all ratios", float(np.exp(np.log(everything).mean())), 1.3, "x", at_most=True)
+
+
+def game_time(tuning: belated.Tuning, problem: lab.Problem) -> Callable[[], float]:
+    """Microseconds a round of a whole compiled game."""
+
+    def run() -> float:
+        started = time.perf_counter()
+        lab.play(tuning, problem, [1])
+        return (time.perf_counter() - started) / problem.n_rounds * 1e6
+
+    return run
+
+
+def ask_and_tell(tuning: belated.Tuning, n_arms: int, delay: int) -> Callable[[int], None]:
+    """Rounds from Python with feedback `delay` rounds late."""
+    learner = belated.FTRL(n_arms, tuning, seed=1)
+    learner.ask(delay)
+
+    def play(rounds: int) -> None:
+        for _ in range(rounds):
+            round = learner.ask().round
+            learner.tell(round - delay, 0.5)
+
+    return play
+
+
+def cost() -> None:
+    """A round with a shadow, in rounds of the advanced tuning."""
+    print("\nshadow: a round, in rounds of the advanced tuning")
+    for k, n in ((2, 100_000), (10, 100_000), (100, 30_000), (1000, 5000)):
+        for name, family in {
+            "coin flips": (lab.Bernoulli(0.1), lab.Geometric(100)),
+            "wave": (lab.Wave(), lab.Fixed(100)),
+        }.items():
+            problem = lab.Problem(*family, k, n)
+            advanced, shadow = best_of(8, *(game_time(t, problem) for t in (belated.Advanced(), belated.Shadow())))
+            judge(f"k = {k}: compiled game, {name}", shadow / advanced, 2.2, "x", at_most=True)
+        plays = [ask_and_tell(tuning, k, 100) for tuning in (belated.Advanced(), belated.Shadow())]
+        advanced, shadow = best_of(20, *(partial(timed, 1000, play) for play in plays))
+        judge(f"k = {k}: ask + tell, feedback 100 rounds late", shadow / advanced, 2.2, "x", at_most=True)
