@@ -72,12 +72,24 @@ def test_it_equals_the_literal_transcription(name: str, refresh: int) -> None:
 
 
 def _allowed(learner: FTRL) -> float:
-    """What the guarantee of the careful rates grants at the coming solve, in the certificate's own words."""
+    """What the guarantee of the careful rates grants at the coming solve."""
     clock = learner._clock.copy()
     policies = learner._policies.copy()
     kernels.solve(clock[0], policies, np.empty(1), *learner._coming_rates())
     penalty = kernels.penalty(learner.n_arms, *(float(clock[name][0]) for name in ("alpha", "beta")))
-    return penalty + float(clock["charge"][0]) - float(clock["outstanding"][0] - clock["charged"][0])
+    return penalty + kernels.closed_charge(clock[0])
+
+
+def test_the_alarm_is_raised_just_where_it_is_said() -> None:
+    losses, suffered, alpha, careful = np.array([3.0, 5.0, 4.0]), 11.0, 7.0, 4.0
+    measured = suffered + slow_potential(losses, alpha, careful) - 2 * alpha
+    for allowed, is_raised in ((measured - 1 + 1e-6, 0), (measured - 1 - 1e-6, 1)):
+        learner = FTRL(3, Shadow(), seed=1)
+        learner._clock["suffered"], learner._clock["damage"] = suffered, 0.001
+        learner._policies[:, kernels.LOSSES] = losses
+        beta = kernels.watch(learner._clock[0], learner._policies[1], alpha, careful, allowed)
+        assert learner._clock["alarm"][0] == is_raised
+        assert beta == (careful if is_raised else pytest.approx(0.1))
 
 
 def test_what_is_allowed_by_its_definition() -> None:

@@ -6,11 +6,23 @@ depend on the vector width of the machine or on its C library.
 
 from belated.kernels.argmin import LARGEST_RATE, LOSSES, ROWS, SMALLEST_RATE, V_MAX, V, X, Y, argmin, potential
 from belated.kernels.arithmetic import exp
-from belated.kernels.clock import CLOCK, LEDGER, TOO_MUCH, WAITS, amend, backlogs, compact, penalty, report
+from belated.kernels.clock import (
+    CLOCK,
+    LEDGER,
+    TOO_MUCH,
+    WAITS,
+    amend,
+    backlogs,
+    closed_charge,
+    compact,
+    penalty,
+    report,
+)
 from belated.kernels.compiling import Floats, Policies, Records, compiled, entry_point
 from belated.kernels.draw import BLOCK, accumulate, draw, normalise
 from belated.kernels.game import arrivals, expectation, play_block
 from belated.kernels.rounds import decide, decide_batch, solve, solve_and_decide, solve_and_decide_batch
+from belated.kernels.shadow import watch
 from belated.kernels.shadow_game import play_shadow_block
 
 __all__ = [
@@ -35,6 +47,7 @@ __all__ = [
     "argmin",
     "arrivals",
     "backlogs",
+    "closed_charge",
     "compact",
     "compiled",
     "decide",
@@ -52,4 +65,5 @@ __all__ = [
     "solve",
     "solve_and_decide",
     "solve_and_decide_batch",
+    "watch",
 ]
