@@ -3,13 +3,15 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench shadow figures clean
+.PHONY: help run lab test bench shadow figures clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/run.stamp ## play small games with late feedback and print where Belated wins and where not
 	$(BIN)/python examples/small_games.py
+
+lab: $(VENV)/lab.stamp ## install what the lab and the command `belated` need
 
 test: $(VENV)/test.stamp ## lint, types and all tests
 	$(BIN)/ruff format --check .

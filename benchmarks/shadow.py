@@ -42,8 +42,8 @@ def families(n: int) -> dict[str, tuple[lab.Losses, lab.Delays]]:
     }
 
 
-def ratios(n_arms: int, n_rounds: int) -> list[float]:
-    """Shadow's mean regret over the best rival's in every family, each taken as at least sqrt(n); prints a table."""
+def ratios(n_arms: int, n_rounds: int) -> list[list[float]]:
+    """Everyone's mean regret over the best rival's in every family, each taken as at least sqrt(n); prints a table."""
 
     def regrets(family: tuple[lab.Losses, lab.Delays]) -> list[float]:
         problem = lab.Problem(*family, n_arms, n_rounds)
@@ -54,8 +54,8 @@ def ratios(n_arms: int, n_rounds: int) -> list[float]:
     found, least = [], math.sqrt(n_rounds)
     with ThreadPoolExecutor(2) as pool:
         for name, row in zip(families(n_rounds), pool.map(regrets, families(n_rounds).values()), strict=True):
-            found.append(max(row[-1], least) / max(min(row[:-1]), least))
-            print(f"  {name:34}" + "".join(f"{regret:9,.0f}" for regret in row) + f"{found[-1]:9.2f}", flush=True)
+            found.append([max(regret, least) / max(min(row[:-1]), least) for regret in row])
+            print(f"  {name:34}" + "".join(f"{regret:9,.0f}" for regret in row) + f"{found[-1][-1]:9.2f}", flush=True)
     return found
 
 
@@ -64,10 +64,12 @@ def regret() -> None:
     print(
         f"\nshadow: mean regret of {len(SEEDS)} games, and its ratio to the best of the others (at least sqrt(n) each)"
     )
-    found = {(k, n): ratios(k, n) for k in (2, 10, 50, 200) for n in (5000, 50_000)}
-    print()
-    for (k, n), row in found.items():
-        print(f"  k = {k:3}, n = {n:6,}: worst {max(row):.2f}, geometric mean {np.exp(np.mean(np.log(row))):.2f}")
+    everyone = {(k, n): np.array(ratios(k, n)) for k in (2, 10, 50, 200) for n in (5000, 50_000)}
+    print(f"\n  worst ratio, geometric mean{'':10}" + "".join(f"{name:>16}" for name in (*RIVALS, "shadow")))
+    for (k, n), table in everyone.items():
+        cells = zip(table.max(axis=0), np.exp(np.log(table).mean(axis=0)), strict=True)
+        print(f"  k = {k:3}, n = {n:6,}{'':17}" + "".join(f"{worst:9.2f},{mean:6.2f}" for worst, mean in cells))
+    found = {key: table[:, -1] for key, table in everyone.items()}
     judge("k = 2: worst ratio", max(max(row) for (k, _), row in found.items() if k == 2), 3.0, "x", at_most=True)
     judge("k >= 10: worst ratio", max(max(row) for (k, _), row in found.items() if k > 2), 2.0, "x", at_most=True)
     everything = np.concatenate(list(found.values()))

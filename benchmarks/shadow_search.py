@@ -1,6 +1,6 @@
 """How belated.Shadow was chosen: designs compared on problems of their own (`python benchmarks/shadow_search.py`).
 
-All designs play beta_t = min{ b_t, gain * damage }, b_t = scale sqrt(D_t / ln k), and differ in what they call damage:
+Most designs play beta_t = min{ b_t, gain * damage }, b_t = scale sqrt(D_t / ln k), and differ in what they call damage:
 
     in order    the learner without delay, y, is followed in the order of the rounds, as soon as they have arrived:
                 delta = loss (1 - y / x),  its bounded form,  or the exact gap minus sqrt(k / t)
@@ -9,6 +9,9 @@ All designs play beta_t = min{ b_t, gain * damage }, b_t = scale sqrt(D_t / ln k
 
 The damage is the running maximum of the sum, less `doubt` standard deviations. `forget` starts the sum anew whenever it
 is negative; `tail` adds the average damage for every round that is not measured yet.
+
+    leader      a bold learner y and a careful one z, and the one ahead decides: x = z while the sum of
+                (loss - mean) (y - z) / x exceeds `doubt` standard deviations, x = y otherwise
 """
 
 import math
@@ -27,7 +30,7 @@ from belated.kernels.argmin import _root
 from belated.lab.losses import flip
 from belated.tunings import schedule
 
-DELTA, BOUNDED, GAP, ARRIVAL, TWIN, TWIN_MEAN = range(6)
+DELTA, BOUNDED, GAP, ARRIVAL, TWIN, TWIN_MEAN, LEADER = range(7)
 Floats = NDArray[np.float64]
 
 
@@ -62,7 +65,12 @@ DESIGNS = {
     "twin - mean, scale 3, gain 100, 1.5 deviations": Design(TWIN_MEAN, scale=3.0, gain=100.0, doubt=1.5),
     "twin - mean, scale 3, gain 100, 2 deviations": Design(TWIN_MEAN, scale=3.0, gain=100.0, doubt=2.0),
     "twin - mean, the same, forget": Design(TWIN_MEAN, scale=3.0, gain=100.0, doubt=2.0, forget=True),
-    "twin - mean, scale 3, gain 100, 3 deviations": Design(TWIN_MEAN, scale=3.0, gain=100.0, doubt=3.0),
+    "leader, scale 2, 1.5 deviations": Design(LEADER, scale=2.0, doubt=1.5),
+    "leader, scale 3, 1 deviation": Design(LEADER, scale=3.0, doubt=1.0),
+    "leader, scale 3, 1.5 deviations": Design(LEADER, scale=3.0, doubt=1.5),
+    "leader, scale 3, 2 deviations": Design(LEADER, scale=3.0, doubt=2.0),
+    "leader, scale 3, 1.5 deviations, forget": Design(LEADER, scale=3.0, doubt=1.5, forget=True),
+    "leader, scale 4, 1.5 deviations": Design(LEADER, scale=4.0, doubt=1.5),
 }
 
 
@@ -91,7 +99,7 @@ def _gap(policy: Floats, cdf: Floats, arm: int, estimate: float, alpha: float, b
 
 
 @kernels.compiled
-def play(  # noqa: C901, PLR0915  (all designs side by side)
+def play(  # noqa: C901, PLR0912, PLR0915  (all designs side by side)
     losses: Floats,
     uniforms: Floats,
     first: NDArray[np.int32],
@@ -106,17 +114,19 @@ def play(  # noqa: C901, PLR0915  (all designs side by side)
 ) -> float:
     """A whole game: the sum of <x_t, l_t>."""
     n, k = losses.shape
-    policies, cdf = np.zeros((2, kernels.ROWS, k)), np.empty(-(-k // kernels.BLOCK))
+    policies, cdf = np.zeros((3, kernels.ROWS, k)), np.empty(-(-k // kernels.BLOCK))
     policies[:, kernels.V] = 0.5 * math.log(k)
-    bold, other = policies[0], policies[1]
+    bold, other, brave = policies[0], policies[1], policies[2]
     arms, state = np.zeros(n, np.int64), np.zeros(n, np.int64)  # state 1: arrived, 2: no longer waited for
-    x, z, beta = np.zeros(n), np.zeros(n), np.zeros(n)
+    x, y_drawn, z, beta = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
     suffered = reported = total = squares = damage = paid = 0.0
     next_round = measured = 0
     for t in range(n):
         alpha = math.sqrt(t + 1.0)
         unmeasured = (t - next_round) * max(0.0, total) / max(1, measured) * tail
         beta[t] = max(beta[t - 1] if t else 0.0, min(careful[t], gain * (damage + unmeasured)))
+        if kind == LEADER:
+            beta[t] = careful[t] if total > doubt * math.sqrt(1 + squares) else 0.0
         _solve(bold, cdf, alpha, beta[t], t)
         arm = kernels.draw(bold[kernels.X], cdf, uniforms[t])
         arms[t], x[t] = arm, bold[kernels.X, arm]
@@ -124,15 +134,21 @@ def play(  # noqa: C901, PLR0915  (all designs side by side)
         if kind >= TWIN:
             kernels.argmin(other, alpha, careful[t], t)
             z[t] = other[kernels.X, arm]
+        y_drawn[t] = x[t]
+        if kind == LEADER:
+            kernels.argmin(brave, alpha, 0.0, t)
+            y_drawn[t] = brave[kernels.X, arm]
         s = first[t]
         while s >= 0:
             loss, a = losses[s, arms[s]], arms[s]
             bold[kernels.LOSSES, a] += loss / x[s]
             if kind >= TWIN or state[s] == 2:
                 other[kernels.LOSSES, a] += loss / x[s]
+                brave[kernels.LOSSES, a] += loss / x[s]
             if kind >= ARRIVAL:
                 y = bold[kernels.X, a] if kind == ARRIVAL else z[s]
-                saving = (loss - (suffered / max(1.0, reported) if kind == TWIN_MEAN else 0.0)) * (1 - y / x[s])
+                mean = suffered / max(1.0, reported) if kind >= TWIN_MEAN else 0.0
+                saving = (loss - mean) * (y_drawn[s] - y) / x[s]
                 total, squares = total + saving, squares + saving * saving
                 total = max(0.0, total) if forget else total
                 damage = max(damage, total - doubt * math.sqrt(squares))
@@ -236,6 +252,11 @@ def problems(n: int) -> dict[str, tuple[lab.Losses, lab.Delays]]:
         "weak wave 0.3, fixed": (wave(strength=0.3), lab.Fixed(d)),
         "sine, fixed": (lab.Sine(), lab.Fixed(n // 150)),
         "wave, then coins": (then(wave(), coins(0.2), 0.3), lab.Fixed(n // 150)),
+        "wave for a tenth, then coins": (then(wave(), coins(0.2), 0.1), lab.Fixed(n // 400)),
+        "wave, coins, wave, coins": (
+            then(then(wave(), coins(0.3), 0.5), then(wave(), coins(0.3), 0.5), 0.5),
+            lab.Fixed(n // 200),
+        ),
         "coins, then wave": (then(coins(0.2), wave(), 0.5), lab.Fixed(n // 150)),
         "rotating, fixed": (Made(rotating), lab.Fixed(d)),
         "lone wave, fixed": (Made(lone_wave), lab.Fixed(d)),

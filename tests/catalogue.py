@@ -35,7 +35,7 @@ TUNINGS: dict[str, Tuning] = {
     "advanced, discarding": Advanced(discard=True),
     "tsallis": Tsallis(),
     "shadow": Shadow(),
-    "shadow, quick to fear": Shadow(scale=1.0, gain=2.0, doubt=0.01),
+    "shadow, quick to fear": Shadow(scale=1.0, doubt=0.01),
     "exp3": Exp3(eta=0.05),
     "adaptive exp3": AdaptiveExp3(),
     "own rule": Own(),

@@ -181,19 +181,19 @@ class Report(NamedTuple):
 class LiteralShadow:
     """docs/shadow.md, written down: everything is computed anew from the list of reports, in the order they came."""
 
-    def __init__(self, n_arms: int, scale: float, gain: float, doubt: float) -> None:
-        self.n_arms, self.scale, self.gain, self.doubt = n_arms, scale, gain, doubt
-        self.careful: dict[int, NDArray[np.float64]] = {}  # z_t of every round
+    def __init__(self, n_arms: int, doubt: float) -> None:
+        self.n_arms, self.doubt = n_arms, doubt
+        self.bold: dict[int, NDArray[np.float64]] = {}  # y_t of every round
+        self.careful: dict[int, NDArray[np.float64]] = {}  # z_t
         self.was_alarmed = False
 
-    def damage(self, reports: Sequence[Report]) -> float:
-        damage = suffered = savings = squares = 0.0
+    def is_careful_ahead(self, reports: Sequence[Report]) -> bool:
+        suffered = savings = squares = 0.0
         for earlier, (round, arm, probability, loss) in enumerate(reports):
             mean = suffered / earlier if earlier else 0.0
-            saving = (loss - mean) * (1 - self.careful[round][arm] / probability)
+            saving = (loss - mean) * (self.bold[round][arm] - self.careful[round][arm]) / probability
             suffered, savings, squares = suffered + loss, savings + saving, squares + saving**2
-            damage = max(damage, savings - self.doubt * math.sqrt(squares))
-        return damage
+        return savings > self.doubt * math.sqrt(1 + squares)
 
     def solve(
         self, rounds: Sequence[int], alpha: float, careful_rate: float, allowed: float, reports: Sequence[Report]
@@ -202,12 +202,13 @@ class LiteralShadow:
         losses = np.zeros(self.n_arms)
         for report in reports:
             losses[report.arm] += report.loss / report.probability
+        bold, careful = slow_argmin(losses, alpha, 0.0), slow_argmin(losses, alpha, careful_rate)
         for round in rounds:
-            self.careful[round] = slow_argmin(losses, alpha, careful_rate)
+            self.bold[round], self.careful[round] = bold, careful
         measured = sum(report.loss for report in reports) + slow_potential(losses, alpha, careful_rate) - 2 * alpha
         self.was_alarmed = self.was_alarmed or measured > allowed + 1
-        beta = careful_rate if self.was_alarmed else min(careful_rate, self.gain * self.damage(reports))
-        return beta, slow_argmin(losses, alpha, beta)
+        is_careful = self.was_alarmed or self.is_careful_ahead(reports)
+        return (careful_rate, careful) if is_careful else (0.0, bold)
 
 
 def rates_of(learner: FTRL) -> tuple[float, float]:

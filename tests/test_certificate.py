@@ -50,7 +50,7 @@ def test_online_equals_its_definition(name: str, refresh: int) -> None:
         learner = FTRL(k, TUNINGS[name], seed=1, refresh=refresh)
         log, discarded = run(learner, delays)
         literal = literal_certificate(k, log, discarded, has_shadow=isinstance(learner.tuning, Shadow))
-        assert learner._uncapped_certificate() == pytest.approx(literal, rel=1e-11)
+        assert learner._uncapped_certificate(learner._clock[0]) == pytest.approx(literal, rel=1e-11)
         assert learner.certificate() == pytest.approx(min(delays.size, literal), rel=1e-11)
 
 
@@ -61,7 +61,7 @@ def test_batches_count_as_the_delay_they_are() -> None:
         learner = FTRL(k, Shadow(), seed=1, refresh=int(generator.integers(1, 6)))
         log, discarded = run(learner, delays, batches=generator.integers(1, 9, delays.size).tolist())
         literal = literal_certificate(k, log, discarded, has_shadow=True)
-        assert learner._uncapped_certificate() == pytest.approx(literal, rel=1e-11)
+        assert learner._uncapped_certificate(learner._clock[0]) == pytest.approx(literal, rel=1e-11)
         assert learner.certificate() == pytest.approx(min(delays.size, literal), rel=1e-11)
 
 
@@ -73,7 +73,7 @@ def test_a_whole_sequence_has_the_same_certificate(name: str) -> None:
         learner = FTRL(k, TUNINGS[name], seed=1)
         run(learner, delays)
         whole = bounds.uncapped_certificate(k, delays, TUNINGS[name])
-        assert learner._uncapped_certificate() == pytest.approx(whole, rel=1e-11)
+        assert learner._uncapped_certificate(learner._clock[0]) == pytest.approx(whole, rel=1e-11)
         assert bounds.certificate(k, delays, TUNINGS[name]) == min(delays.size, whole)
 
 
@@ -85,7 +85,7 @@ def test_a_tiny_first_rate_costs_no_digits() -> None:
     assert bounds.uncapped_certificate(2, delays, Leap()) == pytest.approx(literal, rel=1e-9)
     learner = FTRL(2, Leap(), seed=1)
     run(learner, delays)
-    assert learner._uncapped_certificate() == pytest.approx(literal, rel=1e-9)
+    assert learner._uncapped_certificate(learner._clock[0]) == pytest.approx(literal, rel=1e-9)
 
 
 class Leap(Tuning):

@@ -16,16 +16,19 @@ def regrets(name: str) -> dict[str, float]:
 def test_unbalanced() -> None:
     regret = regrets("unbalanced")
     assert regret["zs20-simple"] > 4 * regret["zs20-advanced"]
+    assert regret["shadow"] < 1.2 * min(regret.values())
 
 
 def test_wave() -> None:
     regret = regrets("wave")
     assert regret["tsallis-inf"] > 3 * max(regret["zs20-simple"], regret["zs20-advanced"])
+    assert regret["shadow"] < 1.2 * min(regret.values())
 
 
 def test_benign() -> None:
     regret = regrets("benign")
     assert 1.4 * regret["tsallis-inf"] < min(regret["zs20-simple"], regret["zs20-advanced"])
+    assert regret["shadow"] < 1.2 * min(regret.values())
 
 
 def test_no_example_is_forgotten() -> None:

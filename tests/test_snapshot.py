@@ -119,10 +119,10 @@ CLOCK: dict[str, list[Any]] = {
     "reported": [-1, 10**9],
     "suffered": [-1.0, 1e9],
     "exposure": [-1.0, 1e9],
-    "squares": [-1.0],
-    "damage": [-1.0],
-    "alarm": [-1, 2],
-    "bold_beta": [-1.0, 1e16],
+    "savings": [1.0],
+    "squares": [-1.0, 1.0],
+    "alarm": [-1, 1],
+    "played": [-1, 1],
 }
 LEDGER: dict[str, list[Any]] = {
     "round": [[10**6] * 16, [-1] * 16, [1] * 16, []],
@@ -155,6 +155,16 @@ def damage(snapshot: dict[str, Any]) -> dict[str, dict[str, Any]]:
     cases["an unknown tuning"] = {**snapshot, "tuning": {"name": "Magic"}}
     cases["a tuning with odd settings"] = {**snapshot, "tuning": {"name": "Advanced", "scale": -1}}
     return cases
+
+
+def test_damage_to_a_shadow_is_refused() -> None:
+    data = FTRL(3, seed=1).snapshot()
+    clock = data["clock"]
+    for field, value in {"alarm": 1, "played": 2, "squares": -1.0}.items():  # alarmed, but not careful
+        with pytest.raises(SnapshotError, match="shadow is out of range or contradicts the rest"):
+            FTRL.restore({**data, "clock": {**clock, field: value}})
+    with pytest.raises(SnapshotError, match="damaged: shadow"):
+        FTRL.restore({name: value for name, value in data.items() if name != "shadow"})
 
 
 def test_damage_is_refused_with_a_reason(snapshot: dict[str, Any]) -> None:

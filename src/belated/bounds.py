@@ -96,7 +96,7 @@ def certificate(n_arms: int, delays: ArrayLike, tuning: Tuning | None = None) ->
 def uncapped_certificate(n_arms: int, waits: NDArray[np.int64], tuning: Tuning) -> float:
     """The certificate without the trivial bound n."""
     if not isinstance(tuning, Tuning):
-        raise InvalidInput(f"tuning must be a belated.Tuning, such as belated.Advanced(), got {tuning!r}")
+        raise InvalidInput(f"tuning must be a belated.Tuning, such as belated.Shadow(), got {tuning!r}")
     rates = schedule(tuning, n_arms, waits)
     n, rounds = waits.size, np.arange(1, waits.size + 1)
     arrives = rounds + np.minimum(waits, n)
@@ -156,7 +156,7 @@ def allowances(n_arms: int, waits: NDArray[np.int64], rates: Schedule) -> NDArra
 
 
 def shadow_worst_case(n_arms: int, delays: ArrayLike, tuning: Shadow | None = None) -> float:
-    """Shadow: Reg <= 4 sqrt(kn) + (scale + 2 / scale) sqrt(D ln k) + sqrt(2 D) + 2 (docs/shadow.md)."""
+    """Shadow, refresh = 1, no batches: Reg <= 4 sqrt(kn) + (scale + 2 / scale) sqrt(D ln k) + sqrt(2 D) + 2."""
     n_arms, waits, scale = whole_number("n_arms", n_arms, 1), clip(delays), (tuning or Shadow()).scale
     total = float(waits.sum())
     of_delay = (scale + 2 / scale) * math.sqrt(total * math.log(n_arms)) + math.sqrt(2 * total)

@@ -5,9 +5,14 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-from rich.console import Console
-from rich.table import Table
+try:
+    import typer
+    from rich.console import Console
+    from rich.table import Table
+except ModuleNotFoundError as error:
+    raise SystemExit(
+        f"{error.name} is missing: install the lab with `make lab` or `pip install 'belated[lab]'`"
+    ) from None
 
 import belated as package
 from belated.errors import BelatedError, InvalidInput
@@ -46,8 +51,11 @@ def list_() -> None:
     for title, known in (("losses", LOSSES), ("delays", DELAYS)):
         lines.append(f"\n[bold]{title}[/bold]")
         for name, rule in known.items():
-            settings = ",".join(f"{field.name}={field.default}" for field in dataclasses.fields(rule))  # type: ignore[arg-type]
+            fields = dataclasses.fields(rule)  # type: ignore[arg-type]
+            settings = ",".join(f"{field.name}={field.default}" for field in fields if field.default is not None)
             summary = (rule.__doc__ or "").splitlines()[0]
+            optional = ", ".join(field.name for field in fields if field.default is None)
+            summary += f" May be set: {optional}." if optional else ""
             lines.append(f"  [cyan]{name + (':' + settings if settings else ''):32}[/cyan] {summary}")
     lines.append("\nAlso a file (.csv, .parquet, .npy) for either, and permuted:RULE for delays.")
     console.print("\n".join(lines), soft_wrap=True, highlight=False)

@@ -65,7 +65,7 @@ class FTRL:
         self._n_arms = whole_number("n_arms", n_arms, 1)
         self._tuning = DEFAULT if tuning is None else tuning
         if not isinstance(self._tuning, Tuning):
-            raise InvalidInput(f"tuning must be a belated.Tuning, such as belated.Advanced(), got {tuning!r}")
+            raise InvalidInput(f"tuning must be a belated.Tuning, such as belated.Shadow(), got {tuning!r}")
         self._patience = proper_patience(self._tuning, self._n_arms)
         self._discard = bool(self._tuning.discard)
         self._refresh = whole_number("refresh", refresh, 1)
@@ -78,7 +78,7 @@ class FTRL:
         self._lock = RLock()
         self._clock, self._ledger, self._policies = clock, ledger, policies
         self._cdf = np.empty(-(-self._n_arms // kernels.BLOCK))
-        kernels.accumulate(policies[0, kernels.X], self._cdf)
+        kernels.accumulate(policies[int(clock["played"][0]), kernels.X], self._cdf)
         views = (clock[name] for name in ("round", "left", "backlog", "counted", "late_counted"))  # read with item()
         self._round, self._left, self._backlog, self._counted, self._late = views
         example = clock, ledger, policies, self._cdf, 1.0, 0.5
@@ -107,8 +107,10 @@ class FTRL:
     @property
     def rates(self) -> tuple[float, float]:
         """(alpha, beta) of the distribution in force; (0, 0) before the first."""
-        clock = self._clock[0]
-        return float(clock["alpha"]), float(clock["bold_beta"])
+        with self._lock:
+            clock = self._clock[0].copy()
+        is_bold = clock["doubt"] > 0 and not clock["played"]
+        return float(clock["alpha"]), 0.0 if is_bold else float(clock["beta"])
 
     @property
     def outstanding(self) -> int:
@@ -241,48 +243,54 @@ class FTRL:
             problem = kernels.amend(*arrays, round, arm, probability, change)
         if problem == kernels.WAITS:
             raise InvalidInput(f"round {round} cannot be amended: it still waits for its report; use tell")
-        if problem == kernels.TOO_MUCH:
+        if problem == kernels.WRONG_ARM:
+            raise InvalidInput(f"round {round} cannot be amended: it did not draw arm {arm}")
+        if problem == kernels.IMPOSSIBLE:
             raise InvalidInput(
-                f"round {round} cannot be amended from {old!r} to {new!r}: arm {arm} has not been reported so much"
+                f"round {round} cannot be amended from {old!r} to {new!r}: the losses reported so far do not allow it"
             )
 
     def distribution(self) -> NDArray[np.float64]:
         """x of the coming round: the probability of each arm. Changes nothing."""
         with self._lock:
-            policies = self._policies.copy()
+            clock, policies = self._clock.copy(), self._policies.copy()
             if self._left.item() < 1:
                 rates = self._check(self._coming_rates())
-                kernels.solve(self._clock.copy()[0], policies, np.empty_like(self._cdf), *rates)
-            return np.array(policies[0, kernels.X])
+                kernels.solve(clock[0], policies, np.empty_like(self._cdf), *rates)
+            return np.array(policies[int(clock["played"][0]), kernels.X])
 
     def certificate(self) -> float:
         """The number that the expected regret so far provably does not exceed, in O(1) (docs/certificate.md).
 
         min{ n, 2 alpha_n (sqrt(k) - 1) + beta_n ln k + sum_s min{ 1, k / (alpha_s sqrt(k) + 2 beta_s) + H_s } }
         H_s = sum of 1 / (beta_t + alpha_t / 2) over the rounds t > s decided without the feedback of s
-        """
-        return min(float(self.round), self._uncapped_certificate()) if self._n_arms > 1 else 0.0
 
-    def _uncapped_certificate(self) -> float:
+        With a shadow beta is the careful one's, sqrt(k) / alpha_s stands for the stability, and W + 1 is added
+        (docs/shadow.md).
+        """
         with self._lock:
             clock = self._clock[0].copy()
+        return min(float(clock["round"]), self._uncapped_certificate(clock)) if self._n_arms > 1 else 0.0
+
+    def _uncapped_certificate(self, clock: Any) -> float:
         charge = clock["charge"] + clock["charged"] * clock["drift"] - clock["base"]
         certificate = kernels.penalty(self._n_arms, clock["alpha"], clock["beta"]) + float(charge)
-        return certificate + float(clock["exposure"]) + 1 if clock["gain"] > 0 else certificate
+        return certificate + float(clock["exposure"]) + 1 if clock["doubt"] > 0 else certificate
 
     def measured_certificate(self) -> float:
-        """A number whose mean over runs is at least the mean regret so far: this run's own evidence (docs/shadow.md).
+        """A number whose mean over runs is at least the mean regret after n rounds, for any n fixed in advance.
 
         sum of the reported losses + Phi(Lobs) - 2 alpha  +  1 for every round not reported, or thrown away
         Phi(L) = max over the simplex of -<x, L> + 2 alpha sum_i sqrt(x_i),  alpha = 2 sqrt(n)
+
+        It is this run's own evidence (docs/shadow.md): a single run's may be below its regret.
         """
         with self._lock:
             clock, policy = self._clock[0].copy(), self._policies[0].copy()
         if self._n_arms == 1 or clock["round"] == 0:
             return 0.0
-        alpha = 2 * math.sqrt(
-            clock["round"]
-        )  # any would do: a larger one leaves chance more room, a smaller one is tighter
+        # any alpha would do: a larger one leaves chance more room, a smaller one is tighter
+        alpha = 2 * math.sqrt(clock["round"])
         kernels.argmin(policy, alpha, 0.0, 0)
         lead = clock["suffered"] + kernels.potential(policy, alpha, 0.0) - 2 * alpha
         return float(lead + clock["round"] - clock["reported"])

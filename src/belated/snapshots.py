@@ -15,7 +15,7 @@ VERSION = 2
 KEPT_FIELDS = (  # of the clock; the others follow from the ledger
     *("round", "left", "solves", "backlog", "skipped", "alpha", "beta"),
     *("drift", "charge", "base", "late_base", "capped", "reported", "suffered", "exposure"),
-    *("savings", "squares", "damage", "alarm", "bold_beta"),
+    *("savings", "squares", "alarm", "played"),
 )
 KEPT_ROWS = {"x": kernels.X, "v": kernels.V, "y": kernels.Y}  # of each policy; the rest but the losses is workspace
 TUNINGS = {cls.__name__: cls for cls in Tuning.__subclasses__() if cls.__module__ == tunings.__name__}
@@ -42,7 +42,7 @@ def encode(state: State) -> dict[str, Any]:
 
 def _columns(policies: NDArray[np.float64]) -> list[str]:
     """The columns of the ledger that mean something."""
-    return [name for name in kernels.LEDGER.names or () if name != "careful" or len(policies) > 1]
+    return [name for name in kernels.LEDGER.names or () if name != "edge" or len(policies) > 1]
 
 
 def _encode_policy(policy: NDArray[np.float64]) -> dict[str, list[float]]:
@@ -76,15 +76,22 @@ def _decode(data: dict[str, Any], tuning: Tuning | None) -> State:
     for name in _columns(policies):
         ledger[name][:rows] = _array(name, data["ledger"][name], kernels.LEDGER[name], rows)
     policies[:, kernels.LOSSES] = losses
-    for policy, source in zip(policies, (data, data.get("shadow")), strict=False):
+    sources = [data] if len(policies) == 1 else [data, _dictionary(data, "shadow")]
+    for policy, source in zip(policies, sources, strict=True):
         for name, row in KEPT_ROWS.items():
-            policy[row] = _array(name, source[name], np.dtype(float), n_arms)  # type: ignore[index]
+            policy[row] = _array(name, source[name], np.dtype(float), n_arms)
     uniforms = _array("uniforms", data["uniforms"], np.dtype(float), len(data["uniforms"])).tolist()
     arrays = clock, policies, ledger
     state = State(n_arms, tuning, refresh, *arrays, _decode_generator(data["generator"]), uniforms)
     _check(state, rows)
     _derive(clock[0], ledger[:rows])
     return state
+
+
+def _dictionary(data: dict[str, Any], name: str) -> dict[str, Any]:
+    if not isinstance(data.get(name), dict):
+        raise SnapshotError(f"the snapshot is damaged: {name} must be a dictionary, got {data.get(name)!r:.80}")
+    return dict(data[name])
 
 
 def _integer(data: dict[str, Any], name: str) -> int:
@@ -115,7 +122,7 @@ def _derive(clock: Any, ledger: Any) -> None:
 def _check(state: State, rows: int) -> None:
     """What the kernels rely on: they do not check it again."""
     clock, ledger, losses = state.clock[0], state.ledger[:rows], state.policies[:, kernels.LOSSES]
-    probabilities, carefuls = ledger["probability"], ledger["careful"]
+    probabilities = ledger["probability"]
     x, v, y = (state.policies[:, row] for row in KEPT_ROWS.values())
     is_late = (probabilities < 0) & (probabilities == -float(clock["solves"]))
     charged = ledger["round"] > clock["capped"]
@@ -135,19 +142,26 @@ def _check(state: State, rows: int) -> None:
         "ledger.arm": ((ledger["arm"] >= 0) & (ledger["arm"] < state.n_arms)).all(),
         "ledger.probability": (is_late | ((probabilities >= 1e-300) & (probabilities <= 1))).all(),
         "losses": ((losses >= 0) & (losses <= 1e300)).all(),
-        "ledger.careful": ((carefuls >= 0) & (carefuls <= 1 + 1e-9)).all(),
         "x": (x >= 0).all() and ((np.abs(x.sum(axis=1) - 1) < 1e-9).all() if is_solved else not x.any()),
         "v": ((v >= 0) & (v <= kernels.V_MAX)).all(),
         "y": (np.abs(np.log(np.maximum(y, 1e-300)) - v) < 1e-9).all() or not is_solved,
         "reported": 0 <= clock["suffered"] <= clock["reported"] <= clock["round"],
         "exposure": 0 <= clock["exposure"] <= clock["round"],
-        "damage": min(clock["damage"], clock["squares"]) >= 0 and clock["alarm"] in (0, 1),
-        "bold_beta": 0 <= clock["bold_beta"] <= clock["beta"],
+        "shadow": _is_sound_shadow(clock, len(state.policies) > 1),
         "uniforms": all(0 <= uniform < 1 for uniform in state.uniforms),
     }
     for name, is_sound in sound.items():
         if not is_sound:
             raise SnapshotError(f"the snapshot is damaged: {name} is out of range or contradicts the rest")
+
+
+def _is_sound_shadow(clock: Any, has_shadow: bool) -> bool:
+    """Without a shadow all its fields are 0; with one, the alarm makes it careful for ever."""
+    fields = clock["savings"], clock["squares"], clock["alarm"], clock["played"]
+    if not has_shadow:
+        return not any(fields)
+    is_consistent = clock["alarm"] in (0, 1) and clock["played"] in (0, 1) and clock["alarm"] <= clock["played"]
+    return bool(clock["squares"] >= 0 and is_consistent)
 
 
 def _close(total: float, bases: NDArray[np.float64]) -> bool:

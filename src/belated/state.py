@@ -24,10 +24,10 @@ class State(NamedTuple):
 
 
 def blank(n_arms: int, tuning: Tuning) -> tuple[Any, NDArray[np.float64]]:
-    """The clock and the policies before the first round: the learner's and, if the tuning wants one, its shadow's."""
+    """The clock and the policies before the first round: one, or with a shadow a bold and a careful one."""
     clock, policies = np.zeros(1, kernels.CLOCK), np.zeros((1, kernels.ROWS, n_arms))
     if isinstance(tuning, Shadow) and n_arms > 1:
-        clock["gain"], clock["doubt"] = tuning.gain, tuning.doubt
+        clock["doubt"] = tuning.doubt
         policies = np.zeros((2, kernels.ROWS, n_arms))
     policies[:, kernels.V] = 0.5 * math.log(n_arms)
     return clock, policies

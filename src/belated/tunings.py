@@ -95,28 +95,28 @@ class Advanced(Tuning):
 @final
 @dataclass(frozen=True)
 class Shadow(Tuning):
-    """Pays only for the delay that really hurt: as bold as Tsallis-INF until a careful shadow does better.
+    """Pays only for the delay that really hurts: a bold and a careful learner side by side, and the one ahead decides.
 
-    alpha_t = sqrt(t),  beta_t = min{ b_t, gain * damage_t },  b_t = scale sqrt(D_t / ln k) the shadow's rate (Advanced)
+    bold:    alpha_t = sqrt(t),  beta_t = 0                             (Tsallis)
+    careful: alpha_t = sqrt(t),  beta_t = scale sqrt(D_t / ln k)        (Advanced)
 
-    damage_t is what the shadow would have saved in the rounds reported so far, as far as it exceeds `doubt` standard
-    deviations (docs/shadow.md). Once more is lost than the shadow's guarantee allows, beta_t = b_t for good:
-    Reg <= certificate of Advanced(scale) + W + 1, W the decisions that were open at once, less their charges.
+    The careful one decides while its lead in the rounds reported so far exceeds `doubt` standard deviations, and for
+    good once more is lost than its guarantee allows (docs/shadow.md):
+    Reg <= 4 sqrt(kn) + (scale + 2 / scale) sqrt(D ln k) + sqrt(2 D) + 2
     """
 
     scale: float = 3.0
-    gain: float = 100.0
-    doubt: float = 2.0
+    doubt: float = 1.5
     elementwise = True
 
     def __post_init__(self) -> None:
-        for name in ("scale", "gain", "doubt"):
+        for name in ("scale", "doubt"):
             object.__setattr__(self, name, positive_number(name, getattr(self, name)))
 
     def rates(
         self, n_arms: int, round: int, outstanding: int, backlog: int, sqrt: SquareRoot = math.sqrt
     ) -> tuple[float, float]:
-        """The shadow's: those of the learner itself depend on the losses."""
+        """The careful ones: which are played depends on the losses."""
         return sqrt(round), self.scale * sqrt(backlog / math.log(n_arms))
 
     def patience(self, n_arms: int) -> float:

@@ -43,7 +43,7 @@ def as_decision(decision: Any, n_arms: int) -> tuple[int, int, float]:
     except (TypeError, ValueError):
         raise InvalidInput(f"a decision has a round, an arm and a probability, got {decision!r}") from None
     chance = as_float(probability)
-    if not 0 < chance <= 1:
+    if not 1e-300 <= chance <= 1:  # no smaller one is ever drawn
         raise InvalidInput(f"the probability of a decision must lie in (0, 1], got {probability!r}")
     return as_round(round), whole_number("the arm of a decision", arm, 0, n_arms - 1), chance
 

@@ -8,9 +8,10 @@ from belated.kernels.argmin import LARGEST_RATE, LOSSES, ROWS, SMALLEST_RATE, V_
 from belated.kernels.arithmetic import exp
 from belated.kernels.clock import (
     CLOCK,
+    IMPOSSIBLE,
     LEDGER,
-    TOO_MUCH,
     WAITS,
+    WRONG_ARM,
     amend,
     backlogs,
     closed_charge,
@@ -22,20 +23,21 @@ from belated.kernels.compiling import Floats, Policies, Records, compiled, entry
 from belated.kernels.draw import BLOCK, accumulate, draw, normalise
 from belated.kernels.game import arrivals, expectation, play_block
 from belated.kernels.rounds import decide, decide_batch, solve, solve_and_decide, solve_and_decide_batch
-from belated.kernels.shadow import watch
+from belated.kernels.shadow import choose
 from belated.kernels.shadow_game import play_shadow_block
 
 __all__ = [
     "BLOCK",
     "CLOCK",
+    "IMPOSSIBLE",
     "LARGEST_RATE",
     "LEDGER",
     "LOSSES",
     "ROWS",
     "SMALLEST_RATE",
-    "TOO_MUCH",
     "V_MAX",
     "WAITS",
+    "WRONG_ARM",
     "Floats",
     "Policies",
     "Records",
@@ -47,6 +49,7 @@ __all__ = [
     "argmin",
     "arrivals",
     "backlogs",
+    "choose",
     "closed_charge",
     "compact",
     "compiled",
@@ -65,5 +68,4 @@ __all__ = [
     "solve",
     "solve_and_decide",
     "solve_and_decide_batch",
-    "watch",
 ]

@@ -228,17 +228,13 @@ def argmin(policy: Floats, alpha: float, beta: float, solves: int) -> bool:
 
 @compiled
 def potential(policy: Floats, alpha: float, beta: float) -> float:
-    """Phi(L) = max over the simplex of -<x, L> - F(x), from the solution that `argmin` has left for the same rates.
+    """Phi(L) = max over the simplex of -<x, L> - F(x), from what `argmin` has just left for the same rates.
 
-    By the optimality conditions Phi + min L = mu + alpha sum_i sqrt(x_i), or for alpha = 0 beta ln sum_i x_i, with the
-    x_i before they are normalised.
+    By the optimality conditions Phi + min L = mu + alpha sum_i sqrt(x_i), or for alpha = 0 beta ln sum_i x_i, x not yet
+    normalised.
     """
-    v, y = policy[V], policy[Y]
-    roots = mass = 0.0
-    for i in range(v.shape[0]):
-        root = 1 / y[i]
-        roots += root
-        mass += root * root
-    nearest = lowest(v)
-    mu = beta * math.log(mass) if alpha == 0 else alpha * exp(nearest) + 2 * beta * nearest
-    return mu + alpha * roots - lowest(policy[LOSSES])
+    x, y, root = policy[X], policy[Y], policy[MOVE]
+    for i in range(x.shape[0]):
+        root[i] = x[i] * y[i]  # sqrt(x_i) = 1 / y_i
+    mu = beta * math.log(total(x)) if alpha == 0 else alpha * lowest(y) + 2 * beta * lowest(policy[V])
+    return mu + alpha * total(root) - lowest(policy[LOSSES])

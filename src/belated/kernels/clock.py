@@ -42,13 +42,11 @@ CLOCK = np.dtype(
         ("late_charged", np.int64),
         ("late_base", np.float64),
         ("exposure", np.float64),  # the largest sum of (1 - charge) over all open rounds so far
-        ("gain", np.float64),  # 0: no shadow (shadow.py)
-        ("doubt", np.float64),
+        ("doubt", np.float64),  # 0: no shadow (shadow.py)
         ("savings", np.float64),
         ("squares", np.float64),
-        ("damage", np.float64),
         ("alarm", np.int64),
-        ("bold_beta", np.float64),  # what the learner itself plays with; without a shadow the same as beta
+        ("played", np.int64),  # which policy decides; without a shadow the only one, 0
         ("rows", np.int64),  # rows of the ledger in use
         ("next_skip", np.int64),  # the first row that may still be counted
         ("next_cap", np.int64),  # the first row whose charge may still grow
@@ -60,7 +58,10 @@ LEDGER = np.dtype(
         ("arm", np.int64),
         ("probability", np.float64),  # > 0: waits; -j: told when j distributions had been computed; 0: discarded
         ("base", np.float64),  # drift at its round minus its own stability term
-        ("careful", np.float64),  # the shadow's probability of the same arm; 0 without a shadow
+        (
+            "edge",
+            np.float64,
+        ),  # with a shadow: how much likelier the bold policy was to draw the arm than the careful one
     ]
 )
 
@@ -110,15 +111,15 @@ def count(clock: Record, ledger: Records, patience: float) -> None:
 
 
 @compiled
-def enter(clock: Record, ledger: Records, n_arms: int, arm: int, probability: float, careful: float) -> None:
+def enter(clock: Record, ledger: Records, n_arms: int, arm: int, probability: float, edge: float) -> None:
     """Write the decision of the present round into the ledger and charge the round to the certificate."""
     clock.drift += min(1.0, 1 / (clock.beta + clock.alpha / 2))  # more than 1 at once would only cost digits
     row = ledger[clock.rows]
     row.round = clock.round
     row.arm = arm
     row.probability = probability
-    row.careful = careful
-    entropy = 0.0 if clock.gain > 0 else clock.beta  # with a shadow that of any beta <= beta_t
+    row.edge = edge
+    entropy = 0.0 if clock.doubt > 0 else clock.beta  # with a shadow that of any beta <= beta_t
     row.base = clock.drift - min(1.0, n_arms / (clock.alpha * math.sqrt(n_arms) + 2 * entropy))
     clock.rows += 1
     clock.outstanding += 1
@@ -187,8 +188,8 @@ def report(clocks: Records, ledger: Records, policies: Policies, discard: bool, 
         return True
     for i in range(policies.shape[0]):
         policies[i, LOSSES, row.arm] += loss / row.probability
-    if clock.gain > 0:
-        measure(clock, loss, row.probability, row.careful)
+    if clock.doubt > 0:
+        measure(clock, loss, row.edge)
     clock.reported += 1
     clock.suffered += loss
     row.probability = -float(clock.solves)
@@ -200,26 +201,32 @@ def report(clocks: Records, ledger: Records, policies: Policies, discard: bool, 
     return True
 
 
-WAITS, TOO_MUCH = 1, 2
+WAITS, WRONG_ARM, IMPOSSIBLE = 1, 2, 3
+SLACK = 1e-9  # for rounding
 
 
 @compiled
 def amend(
     clocks: Records, ledger: Records, policies: Policies, round: int, arm: int, probability: float, change: float
 ) -> int:
-    """Change the loss of a reported round; WAITS if it is not reported, TOO_MUCH if less than nothing would be left."""
+    """Change the loss of a reported round; otherwise nothing is changed, and the result says why.
+
+    WAITS: it is not reported. WRONG_ARM: another was drawn, as far as the ledger still knows. IMPOSSIBLE: the losses
+    would add up to less than nothing, or to more than the number of reports.
+    """
     clock = clocks[0]
     found = _find(ledger, clock.rows, round)
     if found >= 0 and ledger[found].probability > 0:
         return WAITS
+    if found >= 0 and ledger[found].arm != arm:
+        return WRONG_ARM
     before = policies[0, LOSSES, arm]
-    after = before + change / probability
-    slack = 1e-9  # rounding
-    if after < -slack * before or clock.suffered + change < -slack * clock.suffered:
-        return TOO_MUCH
+    after, suffered = before + change / probability, clock.suffered + change
+    if not (-SLACK * before <= after <= 1e300 and -SLACK * clock.suffered <= suffered <= clock.reported * (1 + SLACK)):
+        return IMPOSSIBLE
     for i in range(policies.shape[0]):
         policies[i, LOSSES, arm] = max(0.0, after)
-    clock.suffered = max(0.0, clock.suffered + change)
+    clock.suffered = min(float(clock.reported), max(0.0, suffered))
     return 0
 
 

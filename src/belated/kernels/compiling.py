@@ -13,7 +13,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Policies = NDArray[np.float64]  # the learner's policy and, if it has one, its shadow's
+Policies = NDArray[np.float64]  # one policy, or with a shadow a bold and a careful one
 Record = Any  # one element of a structured array
 Records = Any  # a structured array; NumPy's types say nothing about its fields
 

@@ -2,35 +2,25 @@
 
 import numpy as np
 
-from belated.kernels.argmin import LARGEST_RATE, SMALLEST_RATE, X, Y, argmin
+from belated.kernels.argmin import LARGEST_RATE, SMALLEST_RATE, X, argmin
 from belated.kernels.clock import closed_charge, count, enter, penalty, settle
 from belated.kernels.compiling import Floats, Integers, Policies, Record, Records, compiled
 from belated.kernels.draw import draw, normalise
-from belated.kernels.shadow import watch
+from belated.kernels.shadow import choose, edge
 
 
 @compiled
 def solve(clock: Record, policies: Policies, cdf: Floats, alpha: float, beta: float) -> None:
-    """Take in what has arrived and compute the distribution for the rates (alpha, beta), with a shadow at most beta."""
+    """Take in what has arrived and compute the distribution for the rates (alpha, beta)."""
     settle(clock)
     clock.alpha = alpha
     clock.beta = beta
-    clock.bold_beta = beta
-    if clock.gain > 0:
-        allowed = penalty(policies.shape[2], alpha, beta) + closed_charge(clock)
-        clock.bold_beta = watch(clock, policies[1], alpha, beta, allowed)
-    compute(clock, policies, cdf)
-
-
-@compiled
-def compute(clock: Record, policies: Policies, cdf: Floats) -> None:
-    """The learner's distribution: its own argmin, or its shadow's where both have the same rates."""
-    if policies.shape[0] > 1 and clock.bold_beta == clock.beta:
-        policies[0, X : Y + 1] = policies[1, X : Y + 1]
+    if clock.doubt > 0:
+        choose(clock, policies, penalty(policies.shape[2], alpha, beta) + closed_charge(clock))
     else:
-        argmin(policies[0], clock.alpha, clock.bold_beta, clock.solves)
+        argmin(policies[0], alpha, beta, clock.solves)
     clock.solves += 1
-    normalise(policies[0, X], cdf)
+    normalise(policies[clock.played, X], cdf)
 
 
 @compiled
@@ -42,10 +32,16 @@ def decide(
     if clock.rows == ledger.shape[0]:
         return 0, 0, 0.0
     count(clock, ledger, patience)
-    arm = draw(policies[0, X], cdf, uniform)
-    probability = policies[0, X, arm]
-    careful = policies[1, X, arm] if clock.gain > 0 else 0.0
-    enter(clock, ledger, policies.shape[2], arm, probability, careful)
+    arm = draw(policies[clock.played, X], cdf, uniform)
+    probability = policies[clock.played, X, arm]
+    enter(
+        clock,
+        ledger,
+        policies.shape[2],
+        arm,
+        probability,
+        edge(policies, clock.played, arm) if clock.doubt > 0 else 0.0,
+    )
     clock.left -= 1
     return clock.round, arm, probability
 

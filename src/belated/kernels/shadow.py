@@ -1,39 +1,49 @@
-"""The shadow: a careful twin of the learner that shows what boldness costs (docs/shadow.md).
+"""The shadow: two learners on the same estimates, a bold and a careful one, and the one ahead decides (docs/shadow.md).
 
-The shadow z plays ZS20's rates (alpha_t, b_t) on the same estimates, the learner x the rates (alpha_t, beta_t),
-beta_t <= b_t. Both know only what has been reported. When round s is reported, an estimate of what the shadow would
-have saved joins a sum, and the learner becomes as careful as the sum has ever been beyond chance:
+    y_t  bold:     the rates (alpha_t, 0), Tsallis-INF
+    z_t  careful:  the rates (alpha_t, b_t), ZS20
 
-    saving_s = (loss_s - mean loss reported before) (1 - z_s[A_s] / x_s[A_s]),     on average <x_s - z_s, l_s>
-    damage   = running maximum of  sum of savings - doubt sqrt(sum of squared savings),  from 0
-    beta_t   = min{ b_t, gain * damage },   or b_t for ever once the alarm has been raised
+Both know only what has been reported. x_t, from which the arm is drawn, is one of them. When round s is reported, an
+estimate of what z would have saved joins a sum; z decides while the sum is beyond chance, y otherwise:
+
+    saving_s = (loss_s - mean loss reported before) (y_s[A_s] - z_s[A_s]) / x_s[A_s],     on average <y_s - z_s, l_s>
+    x_t = z_t  if  sum of savings > doubt sqrt(1 + sum of squared savings),  or for ever once the alarm has been raised
 """
 
 import math
 
-from belated.kernels.argmin import argmin, potential
-from belated.kernels.compiling import Floats, Record, compiled
+from belated.kernels.argmin import X, argmin, potential
+from belated.kernels.compiling import Policies, Record, compiled
 
+BOLD, CAREFUL = 0, 1  # the rows of `policies`
 LARGEST_SQUARES = 1e300  # finite, so that it survives JSON
 
 
 @compiled
-def measure(clock: Record, loss: float, probability: float, careful: float) -> None:
-    """Take in a reported round that x drew with `probability` and z would have drawn with probability `careful`."""
-    saving = (loss - clock.suffered / max(1, clock.reported)) * (1 - careful / probability)
+def measure(clock: Record, loss: float, edge: float) -> None:
+    """Take in a report; edge = (y[A] - z[A]) / x[A] of the round it is about."""
+    saving = (loss - clock.suffered / max(1, clock.reported)) * edge
     clock.savings += saving
     clock.squares = min(clock.squares + saving * saving, LARGEST_SQUARES)
-    clock.damage = max(clock.damage, clock.savings - clock.doubt * math.sqrt(clock.squares))
 
 
 @compiled
-def watch(clock: Record, shadow: Floats, alpha: float, careful: float, allowed: float) -> float:
-    """Solve for the shadow, raise the alarm if more has been lost than its guarantee allows, and return beta_t.
+def choose(clock: Record, policies: Policies, allowed: float) -> None:
+    """Solve for both, raise the alarm if more has been lost than the careful guarantee allows, and say who decides.
 
     alarm:  sum of reported losses + Phi_t(Lobs_t) - 2 alpha_t  >  allowed + 1,
-    Phi_t the shadow's potential; the 1 is far above rounding errors, and part of the guarantee.
+    Phi_t the careful one's potential; the 1 is far above rounding errors, and part of the guarantee.
     """
-    argmin(shadow, alpha, careful, clock.solves)
-    if clock.suffered + potential(shadow, alpha, careful) - 2 * alpha > allowed + 1:
+    argmin(policies[BOLD], clock.alpha, 0.0, clock.solves)
+    argmin(policies[CAREFUL], clock.alpha, clock.beta, clock.solves)
+    lead = clock.suffered + potential(policies[CAREFUL], clock.alpha, clock.beta) - 2 * clock.alpha
+    if lead > allowed + 1:
         clock.alarm = 1
-    return careful if clock.alarm else min(careful, clock.gain * clock.damage)
+    is_ahead = clock.savings > clock.doubt * math.sqrt(1 + clock.squares)
+    clock.played = CAREFUL if clock.alarm or is_ahead else BOLD
+
+
+@compiled
+def edge(policies: Policies, played: int, arm: int) -> float:
+    """(y[A] - z[A]) / x[A]."""
+    return float((policies[BOLD, X, arm] - policies[CAREFUL, X, arm]) / policies[played, X, arm])

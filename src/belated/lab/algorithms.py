@@ -200,7 +200,7 @@ ALGORITHMS = (
     ),
     Algorithm(
         "shadow",
-        "as bold as tsallis-inf until a careful shadow is seen to do better",
+        "tsallis-inf and a careful learner side by side, and the one ahead decides",
         "Belated, docs/shadow.md",
         "nothing",
         "derived",

@@ -57,7 +57,7 @@ class Compiled:
 
 @final
 class CompiledShadow:
-    """A learner with a shadow: the shadow's rates and what its guarantee allows are computed beforehand."""
+    """A learner with a shadow: the careful rates and what their guarantee allows are computed beforehand."""
 
     def __init__(self, tuning: Shadow, problem: Problem, delays: Integers, seed: int) -> None:
         n, k = problem.n_rounds, problem.n_arms
@@ -69,7 +69,7 @@ class CompiledShadow:
         self.clock, self.policies = blank(k, tuning)
         self.cdf = np.empty(-(-k // kernels.BLOCK))
         self.arms = np.empty(n, np.int32)
-        self.probabilities, self.reports, self.carefuls = np.empty(n), np.empty(n), np.empty(n)
+        self.probabilities, self.reports, self.edges = np.empty(n), np.empty(n), np.empty(n)
         self.t = 0
 
     def play(self, losses: Matrix) -> tuple[Floats, Floats]:
@@ -90,7 +90,7 @@ class CompiledShadow:
             self.arms,
             self.probabilities,
             self.reports,
-            self.carefuls,
+            self.edges,
             expected,
             suffered,
         )
