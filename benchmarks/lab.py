@@ -82,7 +82,7 @@ def flat_cost() -> None:
         lab.play(belated.Advanced(), many, range(100))
         return (time.perf_counter() - started) / 1e6 * 1e6
 
-    short, middle, long = best_of(2, hundred_short_games, ours(10, 1_000_000), ours(10, 10_000_000))
+    short, middle, long = best_of(4, hundred_short_games, ours(10, 1_000_000), ours(10, 10_000_000))
     print(f"  n = 1e4: {short:.3f} us, 1e6: {middle:.3f} us, 1e7: {long:.3f} us")
     judge("largest over smallest", max(short, middle, long) / min(short, middle, long), 1.2, "x", at_most=True)
 

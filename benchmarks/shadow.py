@@ -109,7 +109,7 @@ def cost() -> None:
             "wave": (lab.Wave(), lab.Fixed(100)),
         }.items():
             problem = lab.Problem(*family, k, n)
-            advanced, shadow = best_of(8, *(game_time(t, problem) for t in (belated.Advanced(), belated.Shadow())))
+            advanced, shadow = best_of(12, *(game_time(t, problem) for t in (belated.Advanced(), belated.Shadow())))
             judge(f"k = {k}: compiled game, {name}", shadow / advanced, 2.2, "x", at_most=True)
         plays = [ask_and_tell(tuning, k, 100) for tuning in (belated.Advanced(), belated.Shadow())]
         advanced, shadow = best_of(20, *(partial(timed, 1000, play) for play in plays))

@@ -87,7 +87,7 @@ def main() -> None:
         for tuning in TUNINGS.values():
             results = []
             for seed in SEEDS:
-                losses, delays = make(np.random.default_rng(seed))
+                losses, delays = make(np.random.default_rng([seed, 1]))  # a stream of its own: not the learner's
                 results.append(regret(belated.FTRL(N_ARMS, tuning, seed=seed), losses, delays))
                 done += 1
                 show_progress(done, total, time.perf_counter() - started)

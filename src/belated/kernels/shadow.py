@@ -12,7 +12,7 @@ estimate of what z would have saved joins a sum; z decides while the sum is beyo
 
 import math
 
-from belated.kernels.argmin import X, argmin, potential
+from belated.kernels.argmin import X, Y, argmin, potential
 from belated.kernels.compiling import Policies, Record, compiled
 
 BOLD, CAREFUL = 0, 1  # the rows of `policies`
@@ -35,7 +35,10 @@ def choose(clock: Record, policies: Policies, allowed: float) -> None:
     Phi_t the careful one's potential; the 1 is far above rounding errors, and part of the guarantee.
     """
     argmin(policies[BOLD], clock.alpha, 0.0, clock.solves)
-    argmin(policies[CAREFUL], clock.alpha, clock.beta, clock.solves)
+    if clock.beta == 0:  # nothing has been late: both are the same
+        policies[CAREFUL, X : Y + 1] = policies[BOLD, X : Y + 1]
+    else:
+        argmin(policies[CAREFUL], clock.alpha, clock.beta, clock.solves)
     lead = clock.suffered + potential(policies[CAREFUL], clock.alpha, clock.beta) - 2 * clock.alpha
     if lead > allowed + 1:
         clock.alarm = 1
