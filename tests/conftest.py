@@ -1,0 +1,11 @@
+"""What every test may rely on."""
+
+import signal
+
+import pytest
+
+
+@pytest.fixture(autouse=True, scope="session")
+def interrupts_arrive() -> None:
+    """A shell that starts the tests in the background has Ctrl-C ignored; some tests send it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
