@@ -14,9 +14,9 @@ import belated
 from belated import kernels
 
 
-def ours(n_arms: int, delay: int) -> Callable[[int], None]:
-    """Belated's default learner with feedback `delay` rounds late."""
-    learner = belated.FTRL(n_arms, seed=1)
+def ours(n_arms: int, delay: int, tuning: belated.Tuning | None = None) -> Callable[[int], None]:
+    """Belated's learner, by default the default one, with feedback `delay` rounds late."""
+    learner = belated.FTRL(n_arms, tuning, seed=1)
     learner.ask(delay)
 
     def play(rounds: int) -> None:

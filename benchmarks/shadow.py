@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 from judging import best_of, judge, timed
+from learner import ours
 
 import belated
 from belated import lab
@@ -87,19 +88,6 @@ def game_time(tuning: belated.Tuning, problem: lab.Problem) -> Callable[[], floa
     return run
 
 
-def ask_and_tell(tuning: belated.Tuning, n_arms: int, delay: int) -> Callable[[int], None]:
-    """Rounds from Python with feedback `delay` rounds late."""
-    learner = belated.FTRL(n_arms, tuning, seed=1)
-    learner.ask(delay)
-
-    def play(rounds: int) -> None:
-        for _ in range(rounds):
-            round = learner.ask().round
-            learner.tell(round - delay, 0.5)
-
-    return play
-
-
 def cost() -> None:
     """A round with a shadow, in rounds of the advanced tuning."""
     print("\nshadow: a round, in rounds of the advanced tuning")
@@ -111,6 +99,6 @@ def cost() -> None:
             problem = lab.Problem(*family, k, n)
             advanced, shadow = best_of(12, *(game_time(t, problem) for t in (belated.Advanced(), belated.Shadow())))
             judge(f"k = {k}: compiled game, {name}", shadow / advanced, 2.2, "x", at_most=True)
-        plays = [ask_and_tell(tuning, k, 100) for tuning in (belated.Advanced(), belated.Shadow())]
+        plays = [ours(k, 100, tuning) for tuning in (belated.Advanced(), belated.Shadow())]
         advanced, shadow = best_of(20, *(partial(timed, 1000, play) for play in plays))
         judge(f"k = {k}: ask + tell, feedback 100 rounds late", shadow / advanced, 2.2, "x", at_most=True)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from catalogue import TUNINGS, Own
 
-from belated import FTRL, Advanced, Simple, SnapshotError, Tuning
+from belated import FTRL, Advanced, Shadow, Simple, SnapshotError, Tuning
 
 
 def play_on(learner: FTRL, rounds: int) -> list[tuple[Any, ...]]:
@@ -45,6 +45,17 @@ def test_an_interrupted_run_continues_bit_for_bit(name: str, refresh: int) -> No
         broken = FTRL.restore(json.loads(text), own)
         assert json.dumps(broken.snapshot()) == text
         assert play_on(broken, rounds) == play_on(whole, rounds)
+
+
+def test_a_careful_shadow_continues_in_the_middle_of_a_distribution() -> None:
+    """100 arms are drawn by blocks of the distribution in force, here the careful one's."""
+    whole, broken = (FTRL(100, Shadow(scale=1.0, doubt=0.01), seed=3, refresh=50) for _ in range(2))
+    careful = 0
+    for _ in range(60):
+        broken = FTRL.restore(json.loads(json.dumps(broken.snapshot())))
+        careful += broken.rates[1] > 0
+        assert play_on(broken, 17) == play_on(whole, 17)
+    assert careful > 5
 
 
 def test_taking_a_snapshot_changes_nothing() -> None:
