@@ -111,6 +111,19 @@ def test_what_is_allowed_by_its_definition() -> None:
         assert beforehand[-1] == pytest.approx(penalty + closed, rel=1e-9)
 
 
+@pytest.mark.parametrize("refresh", [1, 6])
+def test_what_is_allowed_with_refresh_and_batches(refresh: int) -> None:
+    generator = np.random.default_rng(refresh)
+    for _ in range(40):
+        k, delays = int(generator.choice([2, 5, 40])), random_delays(generator)
+        learner = FTRL(k, Shadow(), seed=1, refresh=refresh)
+        log, _ = run(learner, delays, batches=generator.integers(1, 9, delays.size).tolist())
+        told = np.flatnonzero(np.arange(1, delays.size + 1) + delays <= delays.size) + 1
+        closed = sum(literal_charge(k, log, s, has_shadow=True) for s in told.tolist())
+        penalty = kernels.penalty(k, *learner._coming_rates())
+        assert _allowed(learner) == pytest.approx(penalty + closed, rel=1e-9)
+
+
 @pytest.mark.parametrize("delays", ["fixed", "geometric", "pareto", "lost", "bursts", "unbalanced"])
 def test_it_cannot_see_what_has_not_arrived(delays: str) -> None:
     """Two games that differ only in losses not reported before round 600 are the same game up to there."""

@@ -102,7 +102,7 @@ class Shadow(Tuning):
 
     The careful one decides while its lead in the rounds reported so far exceeds `doubt` standard deviations, and for
     good once more is lost than its guarantee allows (docs/shadow.md):
-    Reg <= 4 sqrt(kn) + (scale + 2 / scale) sqrt(D ln k) + sqrt(2 D) + 2
+    Reg <= 4 sqrt(kn) + (scale + 2 / scale) sqrt(D ln k) + sqrt(2 D) + 2, without refresh and batches
     """
 
     scale: float = 3.0

@@ -211,14 +211,14 @@ def amend(
 ) -> int:
     """Change the loss of a reported round; otherwise nothing is changed, and the result says why.
 
-    WAITS: it is not reported. WRONG_ARM: another was drawn, as far as the ledger still knows. IMPOSSIBLE: the losses
+    WAITS: it is not reported. WRONG_ARM: another was drawn, known until the next solve. IMPOSSIBLE: the losses
     would add up to less than nothing, or to more than the number of reports.
     """
     clock = clocks[0]
     found = _find(ledger, clock.rows, round)
     if found >= 0 and ledger[found].probability > 0:
         return WAITS
-    if found >= 0 and ledger[found].arm != arm:
+    if found >= 0 and _is_open(ledger[found], clock) and ledger[found].arm != arm:
         return WRONG_ARM
     before = policies[0, LOSSES, arm]
     after, suffered = before + change / probability, clock.suffered + change
