@@ -28,6 +28,8 @@ LAYERS = [
     "learners",
     "baselines",
     "lab",
+    "reports",
+    "paper",
     "cli",
 ]  # each imports only those before it
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from oracles import algorithm_2
 
 from belated import FTRL, Advanced, Simple, bounds
+from belated.paper.literal import algorithm_2
 from belated.tunings import outstanding_counts, schedule
 
 ARMS = st.sampled_from([2, 3, 4, 8, 20, 100, 1000])

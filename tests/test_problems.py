@@ -14,6 +14,7 @@ LOSSES: dict[str, lab.Losses] = {
     "bernoulli": lab.Bernoulli(gap=0.2),
     "constrained": lab.Constrained(),
     "shifting": lab.Shifting(gap=0.4, phases=4),
+    "comeback": lab.Comeback(after=0.3),
     "wave": lab.Wave(),
     "noisy wave": lab.Wave(half_period=60, strength=0.6),
     "sine": lab.Sine(),
@@ -29,6 +30,7 @@ DELAYS: dict[str, lab.Delays] = {
     "lost": lab.Lost(0.1, 5),
     "bursts": lab.Bursts(50),
     "unbalanced": lab.Unbalanced(),
+    "held": lab.Held(),
     "permuted": lab.Permuted(lab.Unbalanced()),
     "given": lab.GivenDelays(np.array([1, 2, 1, 0, 3, 0, 2])),
 }
@@ -62,6 +64,12 @@ def test_shifting_means() -> None:
     means = losses.reshape(4, 10_000, 4).mean(axis=1)
     np.testing.assert_allclose(np.sort(means, axis=1), [[0.1, 0.5, 0.5, 0.5]] * 4, atol=4.5 * 0.5 / 100)
     assert len({int(row.argmin()) for row in means}) > 1
+
+
+def test_a_comeback_swaps_once() -> None:
+    losses = matrix(lab.Comeback(after=0.3))
+    assert (losses[:900] == [1, 0, 0, 0]).all()
+    assert (losses[900:] == [0, 1, 1, 1]).all()
 
 
 def test_a_weak_wave_is_coin_flips_around_the_wave() -> None:
@@ -130,6 +138,9 @@ def test_delays_are_what_they_say() -> None:
     unbalanced = draw(lab.Unbalanced())
     assert (np.arange(1, held + 1) + unbalanced[:held] == 2000).all()
     assert not unbalanced[held:].any()
+    late = draw(lab.Held(share=0.05, until=0.5))
+    assert (np.arange(100) + late[:100] == 1000).all()
+    assert not late[100:].any()
     permuted = draw(lab.Permuted(lab.Unbalanced()))
     assert sorted(permuted) == sorted(unbalanced)
     assert (permuted != unbalanced).any()
@@ -190,6 +201,8 @@ def test_bad_problems_are_refused() -> None:
         lambda: lab.Pareto(0.0),
         lambda: lab.Lost(1.5),
         lambda: lab.Bursts(0),
+        lambda: lab.Held(share=0.5, until=0.1),
+        lambda: lab.Comeback(after=1.5),
         lambda: lab.GivenLosses(np.array([[0.5, 2.0]])),
         lambda: lab.GivenLosses(np.array([0.5])),
         lambda: lab.GivenDelays(np.array([-1])),

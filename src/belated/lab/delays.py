@@ -170,6 +170,23 @@ class Unbalanced(Delays):
 
 @final
 @dataclass(frozen=True)
+class Held(Delays):
+    """The first share of the rounds reports only when a part of the game is over, the others at once."""
+
+    share: float = 0.01
+    until: float = 0.2
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share <= self.until <= 1:
+            raise InvalidInput(f"share and until must satisfy 0 <= share <= until <= 1, got {self!r}")
+
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+        rounds = np.arange(n_rounds)
+        return np.where(rounds < math.floor(self.share * n_rounds), math.floor(self.until * n_rounds) - rounds, 0)
+
+
+@final
+@dataclass(frozen=True)
 class Permuted(Delays):
     """The delays of another rule in random order."""
 

@@ -19,6 +19,7 @@ from belated.errors import InvalidInput
 from belated.lab.algorithms import Algorithm, find, setting_of
 from belated.lab.compiled import Compiled, CompiledShadow
 from belated.lab.delays import NoDelay
+from belated.lab.intervals import half_width
 from belated.lab.losses import Matrix, Wave
 from belated.lab.problems import Problem
 from belated.lab.progress import Progress
@@ -30,7 +31,6 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Result = tuple[Floats, Floats, float]
 Make = Callable[[int, int], Learner]  # from the number of arms and a seed
-T_95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)  # Student's, 1 to 10 degrees of freedom
 
 
 @final
@@ -53,11 +53,7 @@ class Curves:
     @property
     def interval(self) -> Floats:
         """Half the width of the 95% confidence interval of the mean, by Student's t; NaN for a single seed."""
-        n = len(self.seeds)
-        if n == 1:
-            return np.full(len(self.checkpoints), np.nan)
-        quantile = T_95[n - 2] if n - 2 < len(T_95) else 1.96 * (1 + 1.25 / (n - 1))
-        return np.asarray(quantile * self.expected.std(axis=0, ddof=1) / np.sqrt(n))
+        return half_width(self.expected)
 
     @property
     def rounds_per_second(self) -> float:

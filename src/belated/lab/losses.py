@@ -111,6 +111,26 @@ class Shifting(Losses):
 
 @final
 @dataclass(frozen=True)
+class Comeback(Losses):
+    """Arm 0 loses 1 and the others 0 in the first part of the game; then they swap for good.
+
+    Who has written arm 0 off, say by weighting its old reports with its present small probability, is lost.
+    """
+
+    after: float = 0.2
+
+    def __post_init__(self) -> None:
+        _check_unit("after", self.after)
+
+    def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Matrix]:
+        is_first = np.arange(n_arms) == 0
+        for start, stop in spans(n_rounds, n_arms):
+            is_over = np.arange(start, stop) >= self.after * n_rounds
+            yield (is_first != is_over[:, None]).astype(np.float64)
+
+
+@final
+@dataclass(frozen=True)
 class Wave(Losses):
     """A square wave in resonance with the delay: two halves of the arms swap losses 0 and 1 every 2 d rounds.
 

@@ -15,6 +15,7 @@ LOSSES: dict[str, type[Losses]] = {
     "bernoulli": losses.Bernoulli,
     "constrained": losses.Constrained,
     "shifting": losses.Shifting,
+    "comeback": losses.Comeback,
     "wave": losses.Wave,
     "sine": losses.Sine,
     "coins": losses.BlockCoins,
@@ -28,6 +29,7 @@ DELAYS: dict[str, type[Delays]] = {
     "lost": delays.Lost,
     "bursts": delays.Bursts,
     "unbalanced": delays.Unbalanced,
+    "held": delays.Held,
 }
 FILE_ENDINGS = (".csv", ".parquet", ".npy")
 

@@ -1,42 +1,54 @@
-"""A progress bar with the time left, for anything longer than two seconds, on a terminal."""
+"""A progress bar with the time left, for anything longer than two seconds, on a terminal; one at a time."""
 
 import sys
 import threading
 import time
 from types import TracebackType
-from typing import Any, Self, final
+from typing import Any, ClassVar, Self, final
 
 PATIENCE = 2.0  # seconds before it shows
 
 
 @final
 class Progress:
-    """Counts rounds played, from any thread; draws a bar once they take longer than PATIENCE."""
+    """Counts rounds played, from any thread; draws a bar once they take longer than PATIENCE.
 
-    def __init__(self, title: str, total: int, console: Any = None) -> None:
+    Inside another one it only counts: the outer bar tells the whole.
+    """
+
+    _outermost: ClassVar["Progress | None"] = None
+
+    def __init__(self, title: str, total: float, console: Any = None) -> None:
         self._title, self._total, self._console = title, total, console
-        self._started, self._done = time.monotonic(), 0
+        self._started, self._done = time.monotonic(), 0.0
         self._lock = threading.Lock()
         self._bar: Any = None
         self._is_shown = console is not None or sys.stderr.isatty()
 
     def __enter__(self) -> Self:
+        if Progress._outermost is None:
+            Progress._outermost = self
+        else:
+            self._is_shown = False
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if Progress._outermost is self:
+            Progress._outermost = None
         if self._bar is not None:
             self._bar.stop()
 
-    def advance(self, rounds: int) -> None:
-        """So many more rounds have been played."""
+    def advance(self, rounds: float, title: str | None = None) -> None:
+        """So many more rounds have been played; `title` says what comes next."""
         with self._lock:
             self._done += rounds
+            self._title = title or self._title
             if self._bar is None and self._is_shown and time.monotonic() - self._started > PATIENCE:
                 self._open()
             if self._bar is not None:
-                self._bar.update(0, completed=self._done)
+                self._bar.update(0, completed=self._done, description=self._title)
 
     def _open(self) -> None:
         from rich.console import Console  # noqa: PLC0415  (only a terminal needs it)

@@ -1,44 +1,18 @@
-"""The command line: `belated compare`, `belated list`."""
+"""`belated list` and `belated compare`."""
 
 import dataclasses
-import sys
 from pathlib import Path
 from typing import Annotated
 
-try:
-    import typer
-    from rich.console import Console
-    from rich.table import Table
-except ModuleNotFoundError as error:
-    raise SystemExit(
-        f"{error.name} is missing: install the lab with `make lab` or `pip install 'belated[lab]'`"
-    ) from None
+import typer
+from rich.table import Table
 
-import belated as package
-from belated.errors import BelatedError, InvalidInput
+from belated.cli.app import app, console
+from belated.errors import InvalidInput
 from belated.lab import comparisons, figures
 from belated.lab.algorithms import ALGORITHMS
 from belated.lab.comparisons import Comparison
 from belated.lab.named import DELAYS, LOSSES
-
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
-console = Console()
-
-
-def show_version(wanted: bool) -> None:
-    """Print the version and stop."""
-    if wanted:
-        console.print(package.__version__)
-        raise typer.Exit
-
-
-@app.callback()
-def belated(
-    version: Annotated[
-        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    """Choose between options when the feedback comes late, out of order, or never."""
 
 
 @app.command("list")
@@ -115,12 +89,3 @@ def compare(
         results.write_parquet(out / "results.parquet")
         figures.regret_figure(rows, title, out / "regret.png")
         console.print(f"results.csv, results.parquet and regret.png are in {out}")
-
-
-def main() -> None:
-    """Run the command line; an error is one line, without a traceback."""
-    try:
-        app()
-    except BelatedError as error:
-        Console(stderr=True).print(f"[red]error:[/red] {error}", highlight=False)
-        sys.exit(2)

@@ -1,0 +1,43 @@
+"""What all commands share: the application, its console, and how an error ends it."""
+
+import sys
+from typing import Annotated
+
+try:
+    import typer
+    from rich.console import Console
+except ModuleNotFoundError as error:
+    raise SystemExit(
+        f"{error.name} is missing: install the lab with `make lab` or `pip install 'belated[lab]'`"
+    ) from None
+
+import belated as package
+from belated.errors import BelatedError
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+console = Console()
+
+
+def show_version(wanted: bool) -> None:
+    """Print the version and stop."""
+    if wanted:
+        console.print(package.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def belated(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Choose between options when the feedback comes late, out of order, or never."""
+
+
+def main() -> None:
+    """Run the command line; an error is one line, without a traceback."""
+    try:
+        app()
+    except BelatedError as error:
+        Console(stderr=True).print(f"[red]error:[/red] {error}", highlight=False)
+        sys.exit(2)

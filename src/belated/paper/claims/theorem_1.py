@@ -1,0 +1,85 @@
+"""Claim 2, ZS20's Theorem 1: the simple tuning, and any proper rule."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from belated import bounds, lab
+from belated.paper import grid
+from belated.paper.claim import Claim, Effort, Finding, Kind
+from belated.tunings import Simple, Tuning, schedule
+
+OWN_LOSSES: dict[str, lab.Losses] = {
+    "wave": lab.Wave(),
+    "coin flips": lab.Bernoulli(gap=0.5),
+    "comeback": lab.Comeback(),
+}
+
+
+class Cautious(Tuning):
+    """A rule of one's own: three times the simple tuning's entropy, and a head start."""
+
+    def rates(self, n_arms: int, round: int, outstanding: int, backlog: int) -> tuple[float, float]:
+        return math.sqrt(round), 1 + 3 * math.sqrt(2 * backlog / math.log(n_arms))
+
+
+class Steady(Tuning):
+    """Another one: it does not look at delays at all."""
+
+    def rates(self, n_arms: int, round: int, outstanding: int, backlog: int) -> tuple[float, float]:
+        return math.sqrt(round), 2 * math.sqrt(round)
+
+
+def general_bound(tuning: Tuning) -> grid.Bound:
+    """4 sqrt(kn) + beta_n ln k + sum_t o_t / beta_t."""
+
+    def bound(n_arms: int, delays: NDArray[np.int64]) -> float:
+        return bounds.theorem_3(n_arms, delays, schedule(tuning, n_arms, delays).beta)
+
+    return bound
+
+
+def own_rules(effort: Effort) -> list[grid.Cell]:
+    """Both rules on every kind of delay."""
+    cells = []
+    for tuning in (Cautious(), Steady()):
+        for name, delays in grid.DELAYS.items():
+            for label, losses in OWN_LOSSES.items():
+                problem = lab.Problem(losses, delays, 10, effort.pick(2_000, 20_000))
+                words = f"{label}, rule {type(tuning).__name__}"
+                game = grid.play(tuning, name, words, problem, effort.seeds(4, 32), effort.workers)
+                cells += grid.against([game], general_bound(tuning))
+    return cells
+
+
+def investigate(effort: Effort) -> Finding:
+    """The whole grid with the simple tuning, and rules of one's own on every kind of delay."""
+    measured, own = grid.against(grid.play_all(Simple(), effort), bounds.theorem_1), own_rules(effort)
+    nearest = grid.worst(measured)
+    return Finding(
+        f"regret at most {nearest.ratio:.2f} of the bound on {len(measured)} problems",
+        [
+            grid.judge("Reg ≤ 4 √(kn) + √(8 D ln k), simple tuning", measured),
+            grid.judge("Reg ≤ 4 √(kn) + β_n ln k + Σ o_t / β_t, rules of one's own", own),
+        ],
+        [
+            grid.figure("theorem-1", "Theorem 1: measured regret / bound, a dot for each problem", measured),
+            grid.figure("theorem-1-own-rules", "The general form with rules of one's own", own),
+        ],
+        [grid.table("Nearest to the bound", measured)],
+    )
+
+
+CLAIM = Claim(
+    "theorem-1",
+    "Theorem 1: the simple tuning",
+    Kind.THEOREM,
+    (
+        "With the rate tuned by all observations that are outstanding, the regret is at most "
+        "4 √(kn) + √(8 D ln k), whatever the losses and the delays, without knowing n or D. "
+        "For any other proper rule β_t it is at most 4 √(kn) + β_n ln k + Σ o_t / β_t.",
+    ),
+    investigate,
+    cost=9,
+)

@@ -1,0 +1,117 @@
+"""Claim 4, ZS20's Theorem 3: any set S of rounds may be left out of the sum, at a price of 1 each."""
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from belated import bounds, lab
+from belated.bounds import clip
+from belated.paper import grid
+from belated.paper.claim import Check, Claim, Effort, Finding, Kind, exactly
+from belated.paper.claims.theorem_1 import Cautious
+from belated.reports import Figure, Table, columns_of, lines
+from belated.tunings import Advanced, Schedule, Simple, Tuning, schedule
+
+Integers = NDArray[np.int64]
+
+
+def longest(delays: Integers, size: int) -> list[int]:
+    """The rounds with the longest delays."""
+    return [int(s) + 1 for s in np.argsort(-clip(delays), kind="stable")[:size]]
+
+
+def best_set(delays: Integers, rates: Schedule) -> list[int]:
+    """{ s : H_s > 1 }, H_s = sum of 1 / beta_t over the rounds t that s is missing in: dearer than leaving s out."""
+    waits, n = clip(delays), delays.size
+    with np.errstate(divide="ignore"):
+        sums = np.append(0.0, np.cumsum(np.minimum(1 / rates.beta, 2.0)))  # a term above 1 decides: 2 keeps it finite
+    rounds = np.arange(1, n + 1)
+    return [int(s) for s in rounds[sums[rounds + waits] - sums[rounds] > 1]]
+
+
+SETS: dict[str, Callable[[int, Integers, Schedule], list[int]]] = {
+    "S empty": lambda _k, _delays, _rates: [],
+    "S = what the tuning skips": lambda _k, _delays, rates: [s for s, t in enumerate(rates.skipped_in, 1) if t],
+    "S = the best for m": lambda k, delays, _rates: longest(delays, bounds.best_skipping(k, delays).rounds),
+    "S = every tenth round": lambda _k, delays, _rates: list(range(10, delays.size + 1, 10)),
+    "S = the best for this rule": lambda _k, delays, rates: best_set(delays, rates),
+}
+
+
+def bound_with(name: str, tuning: Tuning) -> grid.Bound:
+    """Theorem 3 with one of the sets."""
+
+    def bound(n_arms: int, delays: Integers) -> float:
+        rates = schedule(tuning, n_arms, delays)
+        return bounds.theorem_3(n_arms, delays, rates.beta, SETS[name](n_arms, delays, rates))
+
+    return bound
+
+
+def exhaustive(effort: Effort) -> Check:
+    """On short games: the best set by the rule against the least over all 2^n sets."""
+    generator, gaps = np.random.default_rng([effort.seed, 4]), []
+    for _ in range(effort.pick(20, 200)):
+        delays = generator.integers(0, 9, 8)
+        rates = schedule(Simple(), 3, delays)
+        every = itertools.chain.from_iterable(itertools.combinations(range(1, 9), size) for size in range(9))
+        least = min(bounds.theorem_3(3, delays, rates.beta, chosen) for chosen in every)
+        gaps.append(bounds.theorem_3(3, delays, rates.beta, best_set(delays, rates)) / least - 1)
+    text = f"at most {max(gaps):.1%} above the least over all sets, {len(gaps)} games of 8 rounds"
+    return exactly("The best set is found: within 10% of trying all 256", max(gaps) <= 0.1, text)
+
+
+def curve(effort: Effort) -> Figure:
+    """The bound against |S| when the longest delays are left out, and the regret."""
+    n_arms, n_rounds, rule = 10, effort.pick(8_000, 100_000), lab.Pareto(0.5)
+    rows = []
+    for tuning in (Simple(), Advanced()):
+        problem = lab.Problem(lab.Bernoulli(gap=0.5), rule, n_arms, n_rounds)
+        delays, name = problem.draw_delays(effort.seed), type(tuning).__name__.lower()
+        rates = schedule(tuning, n_arms, delays)
+        regret = float(lab.play(tuning, problem, effort.seeds(4, 32), workers=effort.workers).mean[-1])
+        for size in np.unique(np.geomspace(1, n_rounds // 2, 40).astype(int)).tolist():
+            bound = bounds.theorem_3(n_arms, delays, rates.beta, longest(delays, size))
+            rows += [(f"{name}: bound", size, bound), (f"{name}: regret", size, regret)]
+    columns = columns_of(("what", "|S|", "regret"), rows)
+    draw = lines("|S|", "regret", "what", scales=("log", "linear"), dashed=("simple: regret", "advanced: regret"))
+    return Figure("theorem-3", f"Leaving out the longest of Pareto delays (k = 10, n = {n_rounds:,})", columns, draw)
+
+
+def cases(effort: Effort) -> list[grid.Case]:
+    """The wave with every kind of delay, and the comeback."""
+    waves = {name: lab.Problem(lab.Wave(), rule, 10, effort.pick(4_000, 40_000)) for name, rule in grid.DELAYS.items()}
+    return [(name, "wave", problem, effort.seeds(4, 32)) for name, problem in waves.items()] + [grid.comeback(effort)]
+
+
+def investigate(effort: Effort) -> Finding:
+    """Three rules and five sets on every kind of delay."""
+    checks, rows, header = [], [], ("rule and set", *(case[0] for case in cases(effort)))
+    for tuning in (Simple(), Advanced(), Cautious()):
+        games = [grid.play(tuning, *case, effort.workers) for case in cases(effort)]
+        for name in SETS:
+            cells, label = grid.against(games, bound_with(name, tuning)), f"{type(tuning).__name__}, {name}"
+            checks.append(grid.judge(label, cells))
+            rows.append((label, *(f"{cell.bound:,.0f} ({cell.ratio:.2f})" for cell in cells)))
+    return Finding(
+        f"{len(rows)} pairs of rule and set on {len(header) - 1} kinds of delay, all below the bound",
+        [*checks, exhaustive(effort)],
+        [curve(effort)],
+        [Table("Bound (and regret / bound)", header, rows)],
+    )
+
+
+CLAIM = Claim(
+    "theorem-3",
+    "Theorem 3: any set left out",
+    Kind.THEOREM,
+    (
+        "For every proper rule β_t and every set S of rounds the regret is at most 4 √(kn) + β_n ln k + |S| + "
+        "the Σ o_t / β_t over the rounds outside S, where o_t counts only rounds outside S. The learner need "
+        "not know S: the theorem holds for all of them at once, so for the best one.",
+    ),
+    investigate,
+    cost=6,
+)

@@ -1,0 +1,91 @@
+"""Claim 6, TCS19's unbalanced example: where a few delays are excessive, the order of growth differs.
+
+TCS19: Thune, Cesa-Bianchi & Seldin, Nonstochastic Multiarmed Bandits with Unrestricted Delays, NeurIPS 2019.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from belated import bounds, lab
+from belated.lab.intervals import half_width
+from belated.paper.claim import Claim, Effort, Finding, Kind, at_most, exactly
+from belated.reports import Figure, columns_of, lines
+from belated.tunings import Advanced, Simple
+
+Floats = NDArray[np.float64]
+N_ARMS = 2
+TUNINGS = {"simple": Simple(), "advanced": Advanced()}
+BOUNDS = {"simple": bounds.theorem_1, "advanced": bounds.theorem_2}
+
+
+def slope(rounds: list[int], values: Floats) -> float:
+    """Of the least-squares line through (ln n, ln value)."""
+    return float(np.polyfit(np.log(rounds), np.log(values), 1)[0])
+
+
+class Growth(NamedTuple):
+    """A tuning on games of growing length."""
+
+    regrets: Floats  # a row for each length, a column for each seed
+    bounds: list[float]
+    slopes: list[float]  # of the regret, for each seed
+    proven: float  # of the delay's part of the bound
+
+
+def measure(name: str, horizons: list[int], effort: Effort) -> Growth:
+    """Play all lengths, and fit the slopes."""
+    problems = [lab.Problem(lab.Bernoulli(gap=0.5), lab.Unbalanced(), N_ARMS, n) for n in horizons]
+    seeds = effort.seeds(8, 32)
+    games = [
+        lab.play(TUNINGS[name], problem, seeds, checkpoints=[problem.n_rounds], workers=effort.workers)
+        for problem in problems
+    ]
+    regrets = np.array([game.expected[:, -1] for game in games])
+    limits = [BOUNDS[name](N_ARMS, problem.draw_delays(0)) for problem in problems]
+    of_delay = np.array(limits) - 4 * np.sqrt(N_ARMS * np.array(horizons))
+    return Growth(regrets, limits, [slope(horizons, column) for column in regrets.T], slope(horizons, of_delay))
+
+
+def figure(horizons: list[int], growths: dict[str, Growth]) -> Figure:
+    """Regret and bound of both."""
+    rows: list[tuple[str, int, float, float]] = []
+    for name, growth in growths.items():
+        halves = [float(half_width(of_seeds)) for of_seeds in growth.regrets]
+        rows += zip([f"{name}: regret"] * len(horizons), horizons, growth.regrets.mean(axis=1), halves, strict=True)
+        rows += [(f"{name}: bound", n, bound, 0.0) for n, bound in zip(horizons, growth.bounds, strict=True)]
+    columns = columns_of(("what", "rounds", "regret", "half width"), rows)
+    dashed = ("simple: bound", "advanced: bound")
+    draw = lines("rounds", "regret", "what", half="half width", scales=("log", "log"), dashed=dashed)
+    return Figure("unbalanced", "Unbalanced delays, k = 2", columns, draw)
+
+
+def investigate(effort: Effort) -> Finding:
+    """Slopes of the measured regret, seed by seed, and of the delay's part of the bounds."""
+    horizons = [2_000 * 4**i for i in range(effort.pick(4, 5))]
+    growths = {name: measure(name, horizons, effort) for name in TUNINGS}
+    simple, advanced = growths["simple"], growths["advanced"]
+    exponents = np.mean(simple.slopes), np.mean(advanced.slopes)
+    checks = [
+        exactly("The simple bound grows like n^(3/4)", abs(simple.proven - 0.75) < 0.01, f"{simple.proven:.3f}"),
+        exactly("The advanced bound grows like n^(1/2)", abs(advanced.proven - 0.5) < 0.01, f"{advanced.proven:.3f}"),
+        at_most("The simple tuning's regret grows no faster than its bound", simple.slopes, 0.75),
+        at_most("The advanced tuning's regret grows no faster than its bound", advanced.slopes, 0.5),
+        at_most("Advanced exponent minus simple exponent", np.subtract(advanced.slopes, simple.slopes), -0.1),
+    ]
+    headline = "regret grows like n^{:.2f} with the simple, n^{:.2f} with the advanced tuning".format(*exponents)
+    return Finding(headline, checks, [figure(horizons, growths)])
+
+
+CLAIM = Claim(
+    "unbalanced",
+    "Unbalanced delays: n^(3/4) against n^(1/2)",
+    Kind.MEASUREMENT,
+    (
+        "If the first √(kn / ln k) reports come only at the end and all others at once, then D is of order n^(3/2), "
+        "and the simple tuning's bound of order n^(3/4). The advanced tuning, which stops waiting, keeps n^(1/2).",
+    ),
+    investigate,
+    cost=2,
+)

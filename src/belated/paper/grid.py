@@ -1,0 +1,140 @@
+"""The problems that the theorems are tried on, and the ratio of measured regret to a bound on each."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from belated import lab
+from belated.lab.intervals import half_width
+from belated.paper.claim import SEVERITY, Check, Effort, judge_mean
+from belated.reports import Figure, Table, columns_of, strip
+from belated.tunings import Tuning
+
+Case = tuple[str, str, lab.Problem, range]  # delays and losses in words, the problem, the seeds
+Bound = Callable[[int, NDArray[np.int64]], float]
+
+DELAYS: dict[str, lab.Delays] = {
+    "none": lab.NoDelay(),
+    "fixed 10": lab.Fixed(10),
+    "fixed 200": lab.Fixed(200),
+    "geometric 100": lab.Geometric(100),
+    "Pareto 0.5": lab.Pareto(0.5),
+    "5% never": lab.Lost(0.05, 50),
+    "bursts": lab.Bursts(200),
+    "unbalanced": lab.Unbalanced(),
+}
+LOSSES: dict[str, lab.Losses] = {
+    "coin flips, gap 0.1": lab.Bernoulli(gap=0.1),
+    "coin flips, gap 0.5": lab.Bernoulli(gap=0.5),
+    "constrained adversary": lab.Constrained(),
+    "shifting best arm": lab.Shifting(),
+    "resonant wave": lab.Wave(),
+    "drifting sine": lab.Sine(),
+    "block coins": lab.BlockCoins(),
+}
+
+
+class Cell(NamedTuple):
+    """A tuning on a problem: regret / bound of every seed."""
+
+    delays: str
+    losses: str
+    n_arms: int
+    n_rounds: int
+    regret: float
+    bound: float
+    ratios: NDArray[np.float64]
+
+    @property
+    def ratio(self) -> float:
+        """Its mean."""
+        return float(self.ratios.mean())
+
+    @property
+    def where(self) -> str:
+        """The problem in words."""
+        return f"{self.losses}, {self.delays} delays, k = {self.n_arms}, n = {self.n_rounds:,}"
+
+
+class Played(NamedTuple):
+    """A problem and the regret of every seed on it."""
+
+    delays: str
+    losses: str
+    problem: lab.Problem
+    seeds: range
+    regrets: NDArray[np.float64]
+
+
+def play(tuning: Tuning, delays: str, losses: str, problem: lab.Problem, seeds: range, workers: int) -> Played:
+    """Play a problem to its end."""
+    curves = lab.play(tuning, problem, seeds, checkpoints=[problem.n_rounds], workers=workers)
+    return Played(delays, losses, problem, seeds, curves.expected[:, -1])
+
+
+def against(games: Sequence[Played], bound: Bound) -> list[Cell]:
+    """The regret of each seed divided by the bound for its delays."""
+    measured = []
+    for name, losses, problem, seeds, regrets in games:
+        k, n = problem.n_arms, problem.n_rounds
+        drawn = [problem.draw_delays(seed) for seed in seeds]
+        by_delays = {delays.tobytes(): delays for delays in drawn}  # most rules draw the same for every seed
+        bounds = {key: bound(k, delays) for key, delays in by_delays.items()}
+        limits = np.array([bounds[delays.tobytes()] for delays in drawn])
+        measured.append(Cell(name, losses, k, n, float(regrets.mean()), float(limits.mean()), regrets / limits))
+    return measured
+
+
+def problems(effort: Effort) -> Iterator[Case]:
+    """The whole grid of k, n, delays and losses."""
+    for n_arms in (2, 10, 50):
+        for n_rounds in effort.pick((1_000, 8_000), (1_000, 10_000, 100_000)):
+            for delay_name, delays in DELAYS.items():
+                for loss_name, losses in LOSSES.items():
+                    yield delay_name, loss_name, lab.Problem(losses, delays, n_arms, n_rounds), effort.seeds(4, 32)
+
+
+def comeback(effort: Effort) -> Case:
+    """The problem nearest to the bounds: it ruins who weights late reports with the wrong probability."""
+    problem = lab.Problem(lab.Comeback(0.2), lab.Held(0.01, 0.2), 10, 40_000)
+    return "held back", "comeback", problem, effort.seeds(24, 128)
+
+
+def play_all(tuning: Tuning, effort: Effort) -> list[Played]:
+    """The tuning on the whole grid, and on the comeback."""
+    return [play(tuning, *case, effort.workers) for case in (*problems(effort), comeback(effort))]
+
+
+def worst(measured: Sequence[Cell]) -> Cell:
+    """The one nearest to its bound, or beyond it."""
+    return max(measured, key=lambda cell: cell.ratio)
+
+
+def judge(what: str, measured: Sequence[Cell]) -> Check:
+    """Every cell's mean ratio is at most 1; the worst cell is told."""
+    told = max(measured, key=lambda cell: (SEVERITY.index(judge_mean(cell.ratios, 1.0)), cell.ratio))
+    half = float(half_width(told.ratios))
+    text = f"{len(measured)} problems, worst {told.ratio:.2f} ± {half:.2f} of the bound ({told.where})"
+    return Check(what, text, judge_mean(told.ratios, 1.0))
+
+
+def figure(name: str, title: str, measured: Sequence[Cell]) -> Figure:
+    """A dot for each problem."""
+    names = ("delays", "losses", "arms", "rounds", "regret", "bound", "regret / bound", "half width")
+    rows = [
+        (*cell[:2], f"k = {cell.n_arms}", *cell[3:6], cell.ratio, float(half_width(cell.ratios))) for cell in measured
+    ]
+    columns = columns_of(names, rows)
+    return Figure(name, title, columns, strip("regret / bound", "delays", "arms", limit=1.0))
+
+
+def table(title: str, measured: Sequence[Cell], rows: int = 5) -> Table:
+    """The cells nearest to their bounds."""
+    nearest = sorted(measured, key=lambda cell: -cell.ratio)[:rows]
+    return Table(
+        title,
+        ("problem", "regret", "bound", "ratio"),
+        [(cell.where, f"{cell.regret:,.0f}", f"{cell.bound:,.0f}", f"{cell.ratio:.2f}") for cell in nearest],
+    )

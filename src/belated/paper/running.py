@@ -1,0 +1,52 @@
+"""Running the claims, one after the other, and judging them."""
+
+import time
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from belated.lab.progress import Progress
+from belated.paper.claim import SEVERITY, Check, Claim, Effort, Finding, Kind, Verdict
+
+
+class Outcome(NamedTuple):
+    """A claim with what was found, how it was judged and how long it took."""
+
+    claim: Claim
+    finding: Finding
+    verdict: Verdict
+    seconds: float
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether a theorem fails."""
+        return self.claim.kind is Kind.THEOREM and self.verdict is Verdict.FAILS
+
+    @property
+    def headline(self) -> str:
+        """What to say in one line: the first check that does not hold, if there is one."""
+        worst = [check for check in self.finding.checks if check.verdict is self.verdict]
+        if self.verdict in (Verdict.FAILS, Verdict.UNDECIDED) and worst:
+            return f"{worst[0].what}: {worst[0].measured}"
+        return self.finding.headline
+
+
+def verdict_of(claim: Claim, checks: Iterable[Check]) -> Verdict:
+    """The worst of the checks; an experiment has no verdict."""
+    if claim.kind is Kind.EXPERIMENT:
+        return Verdict.SHOWN
+    return max((check.verdict for check in checks), key=SEVERITY.index, default=Verdict.UNDECIDED)
+
+
+def run(claims: Iterable[Claim], effort: Effort, tell: Callable[[Outcome], None] = lambda _: None) -> list[Outcome]:
+    """Try every claim; `tell` hears of each as soon as it is judged."""
+    chosen, outcomes = list(claims), []
+    with Progress("the paper", sum(claim.cost for claim in chosen)) as progress:
+        for claim in chosen:
+            progress.advance(0, claim.title)
+            started = time.perf_counter()
+            finding = claim.investigate(effort)
+            seconds = time.perf_counter() - started
+            outcomes.append(Outcome(claim, finding, verdict_of(claim, finding.checks), seconds))
+            progress.advance(claim.cost)
+            tell(outcomes[-1])
+    return outcomes

@@ -1,0 +1,127 @@
+"""Pages: sections with tables and figures, written as one HTML file that needs no other, and as files beside it."""
+
+import base64
+import csv
+import io
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any, final
+
+import belated
+from belated.errors import InvalidInput
+from belated.reports.charts import Columns, Figure, render
+
+VERSIONED = ("numpy", "numba", "polars", "matplotlib")
+
+
+@final
+@dataclass(frozen=True)
+class Table:
+    """Cells as text; the first column is a label, the others are aligned as numbers unless `is_text`."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    is_text: bool = False
+    is_folded: bool = False  # shown on demand: it is long
+
+
+@final
+@dataclass(frozen=True)
+class Section:
+    """A heading with a badge, words, tables and figures; `anchor` is its address on the page."""
+
+    anchor: str
+    title: str
+    badge: str = ""  # one of the words that page.html has a colour for, or nothing
+    headline: str = ""
+    paragraphs: Sequence[str] = ()
+    tables: Sequence[Table] = ()
+    figures: Sequence[Figure] = ()
+    notes: str = ""  # small print
+
+
+@final
+@dataclass(frozen=True)
+class Page:
+    """A whole report: `summary` leads to the sections, `facts` are what is needed to repeat it."""
+
+    title: str
+    lead: Sequence[str]
+    sections: Sequence[Section]
+    facts: Mapping[str, str]
+    results: Any  # what a program wants to read: results.json
+
+
+def versions() -> dict[str, str]:
+    """What the numbers were made with."""
+    return {
+        "belated": belated.__version__,
+        "python": platform.python_version(),
+        **{name: metadata.version(name) for name in VERSIONED},
+        "machine": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def make_folder(out: Path) -> Path:
+    """The folder of a report, made if need be; refused before any work if it cannot be."""
+    try:
+        for folder in (out / "figures", out / "numbers"):
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / ".writable").touch()
+            (folder / ".writable").unlink()
+    except OSError as error:
+        raise InvalidInput(f"--out must be a folder that can be written: {out}: {error.strerror}") from error
+    return out
+
+
+def as_csv(columns: Columns) -> str:
+    """The columns as CSV."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return stream.getvalue()
+
+
+def _embedded(kind: str, content: bytes) -> str:
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+
+
+def _pictures(figure: Figure, out: Path) -> dict[str, str]:
+    """Write a figure's files; what the page needs of it."""
+    images, numbers = render(figure), as_csv(figure.columns)
+    for kind, image in images.items():
+        (out / "figures" / f"{figure.name}.{kind}").write_bytes(image)
+    (out / "numbers" / f"{figure.name}.csv").write_text(numbers)
+    return {
+        "name": figure.name,
+        "title": figure.title,
+        "svg": _embedded("image/svg+xml", images["svg"]),
+        "csv": _embedded("text/csv", numbers.encode()),
+    }
+
+
+def write(page: Page, out: Path) -> Path:
+    """Write report.html, figures/, numbers/ and results.json into a folder; the path of the page."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  (only pages need it)
+
+    make_folder(out)
+    environment = Environment(
+        loader=PackageLoader("belated.reports", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    pictures = {figure.name: _pictures(figure, out) for section in page.sections for figure in section.figures}
+    facts = {**page.facts, "versions": ", ".join(f"{name} {version}" for name, version in versions().items())}
+    html = environment.get_template("page.html").render(page=page, pictures=pictures, facts=facts)
+    (out / "report.html").write_text(html)
+    results = {"title": page.title, **page.facts, "versions": versions(), "results": page.results}
+    (out / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+    return out / "report.html"

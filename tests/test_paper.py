@@ -1,0 +1,163 @@
+"""The paper, executable: how it judges, what it writes, and that all of it holds here."""
+
+import csv
+import json
+import re
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from belated import InvalidInput, Simple, cli, lab, paper
+from belated.paper import Check, Claim, Effort, Finding, Kind, Outcome, Verdict
+from belated.paper.claim import at_most, exactly, near
+from belated.paper.claims.theorem_3 import SETS, best_set
+from belated.paper.report import page_of
+from belated.paper.terms import follow
+from belated.reports import pages
+from belated.tunings import schedule
+
+runner = CliRunner()
+
+
+def claim(kind: Kind, *checks: Check) -> Claim:
+    return Claim("made-up", "Made up", kind, ("It is so.",), lambda _: Finding("measured", checks))
+
+
+HOLDS, FAILS = exactly("one", is_true=True, measured="1 of 1"), exactly("two", is_true=False, measured="0 of 1")
+
+
+def test_a_mean_is_judged_by_its_interval() -> None:
+    samples = np.array([0.9, 1.0, 1.1, 1.0])  # 1 +- 0.13
+    assert at_most("", samples, 1.2).verdict is Verdict.HOLDS
+    assert at_most("", samples, 1.05).verdict is Verdict.UNDECIDED
+    assert at_most("", samples, 0.95).verdict is Verdict.UNDECIDED
+    assert at_most("", samples, 0.8).verdict is Verdict.FAILS
+    assert "1 ± 0.13, limit 0.8" in at_most("", samples, 0.8).measured
+
+
+def test_an_equality_fails_far_from_the_value() -> None:
+    samples = np.array([0.9, 1.0, 1.1, 1.0])  # its standard error is 0.041
+    assert near("", samples, 1.1).verdict is Verdict.HOLDS
+    assert near("", samples, 1.3).verdict is Verdict.FAILS
+    assert near("", [2.0, 2.0], 2.0).verdict is Verdict.HOLDS
+    assert near("", [2.0, 2.0], 2.1).verdict is Verdict.FAILS
+
+
+@pytest.mark.parametrize(
+    ("kind", "checks", "verdict", "is_broken"),
+    [
+        (Kind.THEOREM, (HOLDS, HOLDS), Verdict.HOLDS, False),
+        (Kind.THEOREM, (HOLDS, FAILS), Verdict.FAILS, True),
+        (Kind.MEASUREMENT, (HOLDS, FAILS), Verdict.FAILS, False),
+        (Kind.THEOREM, (HOLDS, at_most("", [0.0, 1.0], 0.5)), Verdict.UNDECIDED, False),
+        (Kind.THEOREM, (), Verdict.UNDECIDED, False),  # nothing judged is nothing shown
+        (Kind.EXPERIMENT, (), Verdict.SHOWN, False),
+    ],
+)
+def test_the_worst_check_decides(kind: Kind, checks: tuple[Check, ...], verdict: Verdict, is_broken: bool) -> None:
+    (outcome,) = paper.run([claim(kind, *checks)], Effort())
+    assert (outcome.verdict, outcome.is_broken) == (verdict, is_broken)
+    assert outcome.headline == ("two: 0 of 1" if FAILS in checks else outcome.headline)
+
+
+def test_every_claim_has_a_file_of_its_own_name() -> None:
+    folder = Path(paper.__file__).parent / "claims"
+    files = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+    assert files == {claim.name.replace("-", "_") for claim in paper.CLAIMS}
+
+
+def test_the_terms_add_up_to_the_regret() -> None:
+    """(A) + (B) + (C) with the drawn arms is the drawn loss minus L of the best estimate, whatever the potentials."""
+    problem = lab.Problem(lab.Shifting(phases=4), lab.Geometric(10), 3, 200)
+    runs = [follow(Simple(), problem, seed) for seed in range(6)]
+    for run in runs:
+        assert run.largest_gap < 1e-12
+        assert run.b[run.outstanding == 0] == pytest.approx(0, abs=1e-9)
+        assert run.a.min() > -1e-9  # a Bregman divergence
+    assert abs(sum(run.bias for run in runs)) < 5 * np.sqrt(sum(run.variance for run in runs))
+
+
+def test_the_best_set_leaves_out_what_never_comes() -> None:
+    delays = np.zeros(400, np.int64)
+    delays[[10, 200]] = 10**6
+    rates = schedule(Simple(), 3, delays)
+    assert set(best_set(delays, rates)) <= {11, 201}
+    assert SETS["S = what the tuning skips"](3, delays, rates) == []
+
+
+def made_up_page(tmp_path: Path) -> Path:
+    from belated.reports import Figure, Table, columns_of, lines  # noqa: PLC0415
+
+    columns = columns_of(("what", "round", "regret"), [("a <b>", 1, 2.0), ("a <b>", 2, 3.5), ("c, d", 1, 1.0)])
+    figure = Figure("curve", "A <curve>", columns, lines("round", "regret", "what"))
+    found = Finding("1 < 2", [HOLDS], [figure], [Table("Numbers", ("a", "b"), [("x & y", "1")])])
+    outcome = Outcome(claim(Kind.THEOREM), found, Verdict.HOLDS, 1.5)
+    named = outcome._replace(claim=paper.CLAIMS[0])
+    return pages.write(page_of([named], Effort(seed=7)), tmp_path / "out")
+
+
+def test_the_page_stands_alone_and_the_files_beside_it_hold_the_same(tmp_path: Path) -> None:
+    page = made_up_page(tmp_path)
+    html, out = page.read_text(), page.parent
+    assert not re.search(r"(src|href)=\"(?!data:|#|figures/)", html)  # nothing is fetched, only links to the pictures
+    assert "<script" not in html
+    assert "1 &lt; 2" in html
+    assert "x &amp; y" in html
+    assert "A &lt;curve&gt;" in html
+    assert (out / "figures" / "curve.png").read_bytes().startswith(b"\x89PNG")
+    assert b"<svg" in (out / "figures" / "curve.svg").read_bytes()
+    with (out / "numbers" / "curve.csv").open() as stream:
+        rows = list(csv.reader(stream))
+    assert rows == [["what", "round", "regret"], ["a <b>", "1", "2.0"], ["a <b>", "2", "3.5"], ["c, d", "1", "1.0"]]
+    results = json.loads((out / "results.json").read_text())
+    assert results["first seed"] == "7"
+    assert {"belated", "numpy", "numba"} <= set(results["versions"])
+    assert results["results"][0]["checks"] == [{"what": "one", "measured": "1 of 1", "verdict": "holds"}]
+
+
+def test_the_same_page_is_written_twice(tmp_path: Path) -> None:
+    first, second = made_up_page(tmp_path / "a"), made_up_page(tmp_path / "b")
+    assert first.read_text() == second.read_text()
+    for kind in ("svg", "png"):
+        assert (first.parent / f"figures/curve.{kind}").read_bytes() == (
+            second.parent / f"figures/curve.{kind}"
+        ).read_bytes()
+
+
+def test_a_folder_that_cannot_be_is_refused_before_any_work(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidInput, match="--out must be a folder that can be written"):
+        runner.invoke(cli.app, ["paper", "--out", str(tmp_path / "file")], catch_exceptions=False)
+
+
+def test_a_wrong_claim_gets_the_nearest_suggested() -> None:
+    with pytest.raises(InvalidInput, match="no claim is called 'theorem1'; did you mean theorem-1"):
+        runner.invoke(cli.app, ["paper", "--only", "theorem1"], catch_exceptions=False)
+
+
+def test_some_claims_only_in_the_order_of_the_paper_and_with_another_seed(tmp_path: Path) -> None:
+    options = ["--only", "zero-delays, the-game", "--seed", "5", "--out", str(tmp_path)]
+    result = runner.invoke(cli.app, ["paper", *options], catch_exceptions=False)
+    assert result.exit_code == 0
+    assert re.findall(r"^(\d+)\. ", result.stdout, re.MULTILINE) == ["1", "8"]
+    assert json.loads((tmp_path / "results.json").read_text())["first seed"] == "5"
+
+
+def test_the_whole_paper_holds_within_two_minutes(tmp_path: Path) -> None:
+    started = time.perf_counter()
+    result = runner.invoke(cli.app, ["paper", "--out", str(tmp_path)], catch_exceptions=False)
+    seconds = time.perf_counter() - started
+    assert result.exit_code == 0
+    verdicts = {row["claim"]: row["verdict"] for row in json.loads((tmp_path / "results.json").read_text())["results"]}
+    experiments = {claim.name for claim in paper.CLAIMS if claim.kind is Kind.EXPERIMENT}
+    assert verdicts == {claim.name: "shown" if claim.name in experiments else "holds" for claim in paper.CLAIMS}
+    assert result.stdout.rstrip().endswith(f"report: {tmp_path / 'report.html'}".replace("\n", ""))
+    html = (tmp_path / "report.html").read_text()
+    for claim_ in paper.CLAIMS:
+        assert f'<section id="{claim_.name}">' in html
+    pictures = {path.stem for path in (tmp_path / "figures").iterdir()}
+    assert pictures == {path.stem for path in (tmp_path / "numbers").iterdir()}
+    assert seconds < 120
