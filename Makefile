@@ -8,8 +8,8 @@ BIN := $(VENV)/bin
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: $(VENV)/run.stamp ## play small games with late feedback and print where Belated wins and where not
-	$(BIN)/python examples/small_games.py
+run: $(VENV)/lab.stamp ## try every claim of the paper, print the verdicts, and write a report with figures
+	$(BIN)/belated paper
 
 lab: $(VENV)/lab.stamp ## install what the lab and the command `belated` need
 
@@ -22,7 +22,7 @@ test: $(VENV)/test.stamp ## lint, types and all tests
 bench: $(VENV)/bench.stamp ## speed and memory, as ratios to peers measured in the same run
 	$(BIN)/python benchmarks/run.py
 
-shadow: $(VENV)/run.stamp ## the shadow tuning against its rivals on 136 problems, and its cost
+shadow: $(VENV)/base.stamp ## the shadow tuning against its rivals on 136 problems, and its cost
 	$(BIN)/python benchmarks/run.py shadow
 
 figures: $(VENV)/test.stamp ## draw the figures of the documents anew
@@ -36,7 +36,7 @@ clean: ## remove the virtual environment and all caches
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/run.stamp: pyproject.toml | $(BIN)/python
+$(VENV)/base.stamp: pyproject.toml | $(BIN)/python
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 

@@ -55,7 +55,7 @@ class Cell(NamedTuple):
     @property
     def where(self) -> str:
         """The problem in words."""
-        return f"{self.losses}, {self.delays} delays, k = {self.n_arms}, n = {self.n_rounds:,}"
+        return f"{self.losses}; delays: {self.delays}; k = {self.n_arms}, n = {self.n_rounds:,}"
 
 
 class Played(NamedTuple):

@@ -40,8 +40,8 @@ def measure(algorithm: Algorithm, name: str, problem: lab.Problem, effort: Effor
 
 def cell(row: Row) -> str:
     """Regret, its interval and the bound."""
-    bound = "no bound" if row.bound is None else f"bound {row.bound:,.0f}"
-    return f"{row.regret:,.0f} ± {row.half:,.0f} ({bound})"
+    regret = f"{row.regret:,.0f} ± {row.half:,.0f}"
+    return regret if row.bound is None else f"{regret} {'≤' if row.regret <= row.bound else '>'} {row.bound:,.0f}"
 
 
 def figure(systems: dict[str, list[Row]]) -> Figure:
@@ -84,7 +84,7 @@ def investigate(effort: Effort) -> Finding:
         f"{len(systems)} systems on {len(DELAYS)} kinds of delay, every regret within its own bound",
         [judge(systems)],
         [figure(systems)],
-        [table(f"Regret, 95% interval and bound (k = {k}, n = {n:,})", systems)],
+        [table(f"Regret ± 95% interval ≤ its bound, if it has one (k = {k}, n = {n:,})", systems)],
         (
             "solid sees the losses of all arms, composite only sums of them: neither can be compared with the others "
             "directly. delayed-ucb1 and qpm-d are for stochastic losses, which these are not.",
