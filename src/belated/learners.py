@@ -4,6 +4,8 @@ ZS20: Zimmert & Seldin, An Optimal Algorithm for Adversarial Bandits with Arbitr
 """
 
 import math
+from collections.abc import Callable
+from functools import cached_property
 from threading import RLock
 from typing import Any, NamedTuple, Protocol, Self, final, overload
 
@@ -14,7 +16,7 @@ from belated import kernels, snapshots
 from belated.errors import DuplicateReport, InvalidInput, UnknownRound
 from belated.state import State, blank
 from belated.tunings import DEFAULT, Tuning, proper_patience, proper_rates
-from belated.validation import as_decision, as_loss, as_round, whole_number
+from belated.validation import as_arm, as_decision, as_loss, as_probability, as_round, whole_number
 
 UNIFORMS = 128  # drawn from the generator at a time: one call for each would cost as much as the argmin
 FIRST_ROWS = 64
@@ -194,6 +196,33 @@ class FTRL:
                 *arrays, self._patience, uniforms, *rates, self._refresh
             )
         return list(map(Decision, range(first, first + size), arms.tolist(), probabilities.tolist()))
+
+    def record(self, arm: int, probability: float) -> Decision:
+        """Enter a round decided elsewhere: as `ask`, but arm and probability are given, and nothing is drawn.
+
+        Its `tell` adds loss / probability with this probability, so the estimates stay unbiased. The certificates
+        speak of decisions drawn from the learner's own distribution, not of recorded ones.
+        """
+        arm, probability = as_arm(arm, self._n_arms), as_probability(probability)
+        with self._lock:
+            rates = self._check(self._coming_rates()) if self._left.item() < 1 else None
+            self._make_room(1)
+            record, solve_and_record = self._recorders
+            arrays = self._clock, self._ledger, self._policies
+            if rates is None:
+                round = record(*arrays, self._patience, arm, probability)
+            else:
+                round = solve_and_record(*arrays, self._cdf, self._patience, arm, probability, *rates, self._refresh)
+        return Decision(round, arm, probability)
+
+    @cached_property
+    def _recorders(self) -> tuple[Callable[..., int], Callable[..., int]]:
+        """The kernels behind `record`, loaded on first use: few learners need them."""
+        arrays = self._clock, self._ledger, self._policies
+        return (
+            kernels.entry_point(kernels.record, *arrays, 1.0, 0, 0.5),
+            kernels.entry_point(kernels.solve_and_record, *arrays, self._cdf, 1.0, 0, 0.5, 1.0, 1.0, 1),
+        )
 
     def _take_uniforms(self, size: int) -> NDArray[np.float64]:
         """The next uniforms of the stream that single decisions draw from."""

@@ -42,10 +42,21 @@ def as_decision(decision: Any, n_arms: int) -> tuple[int, int, float]:
         round, arm, probability = decision
     except (TypeError, ValueError):
         raise InvalidInput(f"a decision has a round, an arm and a probability, got {decision!r}") from None
+    chance = as_probability(probability)
+    return as_round(round), as_arm(arm, n_arms), chance
+
+
+def as_arm(arm: Any, n_arms: int) -> int:
+    """The arm of a decision, from 0."""
+    return whole_number("the arm of a decision", arm, 0, n_arms - 1)
+
+
+def as_probability(probability: Any) -> float:
+    """What the arm of a decision was drawn with."""
     chance = as_float(probability)
     if not 1e-300 <= chance <= 1:  # no smaller one is ever drawn
         raise InvalidInput(f"the probability of a decision must lie in (0, 1], got {probability!r}")
-    return as_round(round), whole_number("the arm of a decision", arm, 0, n_arms - 1), chance
+    return chance
 
 
 def whole_number(name: str, value: Any, least: int, largest: float = LARGEST) -> int:

@@ -22,7 +22,15 @@ from belated.kernels.clock import (
 from belated.kernels.compiling import Floats, Policies, Records, compiled, entry_point
 from belated.kernels.draw import BLOCK, accumulate, draw, normalise
 from belated.kernels.game import arrivals, expectation, play_block
-from belated.kernels.rounds import decide, decide_batch, solve, solve_and_decide, solve_and_decide_batch
+from belated.kernels.rounds import (
+    decide,
+    decide_batch,
+    record,
+    solve,
+    solve_and_decide,
+    solve_and_decide_batch,
+    solve_and_record,
+)
 from belated.kernels.shadow import choose
 from belated.kernels.shadow_game import play_shadow_block
 
@@ -64,8 +72,10 @@ __all__ = [
     "play_block",
     "play_shadow_block",
     "potential",
+    "record",
     "report",
     "solve",
     "solve_and_decide",
     "solve_and_decide_batch",
+    "solve_and_record",
 ]

@@ -24,6 +24,17 @@ def solve(clock: Record, policies: Policies, cdf: Floats, alpha: float, beta: fl
 
 
 @compiled
+def _write_down(
+    clock: Record, ledger: Records, policies: Policies, patience: float, arm: int, probability: float
+) -> None:
+    """Count the round and enter its decision, wherever it was drawn. Needs room in the ledger."""
+    count(clock, ledger, patience)
+    bias = edge(policies, arm, probability) if clock.doubt > 0 else 0.0
+    enter(clock, ledger, policies.shape[2], arm, probability, bias)
+    clock.left -= 1
+
+
+@compiled
 def decide(
     clocks: Records, ledger: Records, policies: Policies, cdf: Floats, patience: float, uniform: float
 ) -> tuple[int, int, float]:
@@ -31,19 +42,36 @@ def decide(
     clock = clocks[0]
     if clock.rows == ledger.shape[0]:
         return 0, 0, 0.0
-    count(clock, ledger, patience)
     arm = draw(policies[clock.played, X], cdf, uniform)
     probability = policies[clock.played, X, arm]
-    enter(
-        clock,
-        ledger,
-        policies.shape[2],
-        arm,
-        probability,
-        edge(policies, clock.played, arm) if clock.doubt > 0 else 0.0,
-    )
-    clock.left -= 1
+    _write_down(clock, ledger, policies, patience, arm, probability)
     return clock.round, arm, probability
+
+
+@compiled
+def record(clocks: Records, ledger: Records, policies: Policies, patience: float, arm: int, probability: float) -> int:
+    """A decision made elsewhere while the distribution in force holds: its round. Needs room in the ledger."""
+    _write_down(clocks[0], ledger, policies, patience, arm, probability)
+    return int(clocks[0].round)
+
+
+@compiled
+def solve_and_record(
+    clocks: Records,
+    ledger: Records,
+    policies: Policies,
+    cdf: Floats,
+    patience: float,
+    arm: int,
+    probability: float,
+    alpha: float,
+    beta: float,
+    refresh: int,
+) -> int:
+    """A fresh distribution, to serve `refresh` decisions, the first made elsewhere. Needs room in the ledger."""
+    solve(clocks[0], policies, cdf, alpha, beta)
+    clocks[0].left = refresh
+    return record(clocks, ledger, policies, patience, arm, probability)
 
 
 @compiled

@@ -47,6 +47,6 @@ def choose(clock: Record, policies: Policies, allowed: float) -> None:
 
 
 @compiled
-def edge(policies: Policies, played: int, arm: int) -> float:
-    """(y[A] - z[A]) / x[A]."""
-    return float((policies[BOLD, X, arm] - policies[CAREFUL, X, arm]) / policies[played, X, arm])
+def edge(policies: Policies, arm: int, probability: float) -> float:
+    """(y[A] - z[A]) / x[A]; `probability` is x[A], what the arm was drawn with."""
+    return float((policies[BOLD, X, arm] - policies[CAREFUL, X, arm]) / probability)

@@ -44,7 +44,7 @@ def play_shadow_block(
         arm = draw(x, cdf, uniforms[i])
         arms[t] = arm
         probabilities[t] = x[arm]
-        edges[t] = edge(policies, clock.played, arm)
+        edges[t] = edge(policies, arm, x[arm])
         reports[t] = losses[i, arm]
         expected[i] = expectation(x, losses[i])
         suffered[i] = losses[i, arm]
