@@ -1,0 +1,34 @@
+"""Replay: what learning with late feedback means for decisions that have been made already.
+
+>>> from belated import replay
+>>> example = replay.flights.load()  # 22,305 rounds of New York flights
+>>> log = replay.read("decisions.csv")  # your own: time, arm, outcome, outcome_time, probability
+"""
+
+from belated.replay import flights
+from belated.replay.games import Replays, play
+from belated.replay.logs import Columns, Log, read
+from belated.replay.off_policy import LOGGED, UNIFORM, Estimate, evaluate, evaluate_all
+from belated.replay.outcomes import Outcomes
+from belated.replay.waiting import Waiting, delays_in_rounds, measure
+from belated.replay.which import Advice, advise
+
+__all__ = [
+    "LOGGED",
+    "UNIFORM",
+    "Advice",
+    "Columns",
+    "Estimate",
+    "Log",
+    "Outcomes",
+    "Replays",
+    "Waiting",
+    "advise",
+    "delays_in_rounds",
+    "evaluate",
+    "evaluate_all",
+    "flights",
+    "measure",
+    "play",
+    "read",
+]

@@ -1,0 +1,75 @@
+"""Cells of text as numbers and instants; the first that is neither is refused with its place."""
+
+import math
+from datetime import UTC, datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from belated.replay.tables import Column, refuse
+
+Floats = NDArray[np.float64]
+NUMBER, NAIVE, AWARE = "a number", "a date-time without time zone", "a date-time with time zone"
+EPOCHS = {NAIVE: datetime(1970, 1, 1), AWARE: datetime(1970, 1, 1, tzinfo=UTC)}
+EXAMPLE = "2024-05-01T12:30:00+02:00"
+
+
+def numbers(column: Column) -> Floats:
+    """A finite number for each cell, NaN for an empty one."""
+    try:
+        values = np.array([float(cell) if cell else math.nan for cell in column.cells])
+        if np.count_nonzero(~np.isfinite(values)) == column.cells.count("") and not _has_underscores(column):
+            return values
+    except ValueError:
+        pass  # say which below
+    for index, cell in enumerate(column.cells):
+        if cell and not _is_number(cell):
+            refuse(column, index, "is not a finite number such as 0.25")
+    raise AssertionError("a cell that no check refuses")
+
+
+def _has_underscores(column: Column) -> bool:
+    return "_" in "".join(column.cells)  # float() takes 1_000
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        return math.isfinite(float(cell)) and "_" not in cell
+    except ValueError:
+        return False
+
+
+def kind_of(cell: str) -> str | None:
+    """How an instant is written; None if it is none."""
+    if _is_number(cell):
+        return NUMBER
+    try:
+        return NAIVE if datetime.fromisoformat(cell).tzinfo is None else AWARE
+    except ValueError:
+        return None
+
+
+def instants(column: Column, kind: str) -> Floats:
+    """Seconds after 1970 for each date-time, or the numbers as they are; infinite for an empty cell."""
+    try:
+        if kind == NUMBER:
+            if not _has_underscores(column):
+                values = np.array([float(cell) if cell else math.inf for cell in column.cells])
+                if np.count_nonzero(~np.isfinite(values)) == column.cells.count(""):
+                    return values
+        else:
+            read, epoch = datetime.fromisoformat, EPOCHS[kind]
+            return np.array([(read(cell) - epoch).total_seconds() if cell else math.inf for cell in column.cells])
+    except (TypeError, ValueError):
+        pass  # say which below
+    for index, cell in enumerate(column.cells):
+        if cell and kind_of(cell) != kind:
+            _refuse_instant(column, index, kind)
+    raise AssertionError("a cell that no check refuses")
+
+
+def _refuse_instant(column: Column, index: int, kind: str) -> None:
+    found = kind_of(column.cells[index])
+    if found is None:
+        refuse(column, index, f"is neither a finite number nor an ISO 8601 date-time such as {EXAMPLE}")
+    refuse(column, index, f"is {found}, but the first time of the file is {kind}; write all of them in one way")

@@ -1,0 +1,36 @@
+"""The built-in example: from which New York airport to fly, 2013, with arrival delays known when the plane has landed.
+
+data/README.md tells where the numbers come from.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+DATA = Path(__file__).parent / "data" / "new_york_2013.npz"
+LONGEST = 180  # minutes of delay that make the loss 1
+NEVER_LANDED = 65535
+
+
+class Flights(NamedTuple):
+    """Rounds in order of time; an arm is an airport, and what every arm would have cost is known."""
+
+    losses: NDArray[np.float64]  # (n, 3): arrival delay / 180 minutes, clipped to [0, 1]; 1 if cancelled or diverted
+    landed: NDArray[np.float64]  # (n, 3): seconds after 2013-01-01 UTC; infinite: never
+    times: NDArray[np.float64]  # (n,): of the decision
+    destinations: NDArray[np.str_]
+    arm_names: tuple[str, ...]
+
+
+def load() -> Flights:
+    """All rounds of the year."""
+    with np.load(DATA, allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    times = arrays["hour"] * 3600.0
+    never = arrays["landed"] == NEVER_LANDED
+    landed = np.where(never, np.inf, times[:, None] + arrays["landed"] * 60.0)
+    losses = np.where(never, 1.0, arrays["delay"] / LONGEST)
+    names = tuple(arrays["airports"].tolist())
+    return Flights(losses, landed, times, arrays["destinations"][arrays["destination"]], names)

@@ -1,0 +1,150 @@
+"""Off-policy evaluation: what another policy would have got on a log that kept its probabilities.
+
+    w_t = x_t[A_t] / p_t over the rounds whose outcome came, p_t the logged probability of the logged arm A_t
+    IPS = mean of w_t y_t,  SNIPS = sum of w_t y_t / sum of w_t            (Horvitz & Thompson 1952; Hajek 1971)
+
+A learning policy is fed by the log: x_t is what it makes of the outcomes that had come before decision t, each divided
+by its logged probability. So x_t depends on the past of the log only, and w_t y_t - <x_t, y_t> is a martingale
+difference: IPS estimates the mean of <x_t, y_t> without bias if losses, delays and gaps do not depend on the arms.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from belated.errors import InvalidInput
+from belated.lab.delays import NEVER
+from belated.lab.progress import Progress
+from belated.learners import FTRL
+from belated.replay.logs import Log
+from belated.replay.outcomes import Outcomes, losses_of
+from belated.replay.waiting import delays_in_rounds
+from belated.tunings import AdaptiveExp3, Advanced, Shadow, Simple, Tsallis, Tuning
+from belated.validation import whole_number
+
+Floats = NDArray[np.float64]
+UNIFORM: Final = "uniform"
+LOGGED: Final = "logged"
+Policy = Tuning | int | Literal["uniform", "logged"]  # a number is the arm that is always chosen
+TUNINGS: tuple[Tuning, ...] = (Shadow(), Simple(), Advanced(), AdaptiveExp3(), Tsallis())
+NORMAL_95 = 1.959963984540054
+STRIDE = 1000  # rounds between two looks at the progress
+
+
+class Interval(NamedTuple):
+    """A value and its 95% interval, in the units of the outcomes."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Estimate(NamedTuple):
+    """What a policy would have got for a decision, on average; NaN where the log has nothing to say."""
+
+    policy: Policy
+    name: str
+    ips: Interval
+    snips: Interval
+    n_outcomes: int
+    effective: float  # (sum w)^2 / sum w^2: as many outcomes of its own would tell as much
+    mean_weight: float  # near 1, or the logged probabilities are not what was drawn with
+
+
+def evaluate(log: Log, policy: Policy, outcomes: Outcomes | None = None, progress: Progress | None = None) -> Estimate:
+    """What a tuning, a single arm, UNIFORM play or the LOGGED policy itself would have got on this log."""
+    losses = losses_of(log, outcomes or Outcomes())  # refuses what is out of range, also if nothing learns from it
+    came = np.isfinite(log.outcomes)
+    if not came.any():
+        raise InvalidInput("no decision of the log has an outcome: there is nothing to evaluate")
+    weights = policy_weights(log, policy, losses, progress)
+    return _estimate(log, policy, weights[came], log.outcomes[came])
+
+
+def evaluate_all(
+    log: Log, outcomes: Outcomes | None = None, policies: Iterable[Policy] | None = None
+) -> list[Estimate]:
+    """The estimates of many policies; by default five tunings, every single arm, uniform play and the logged policy."""
+    chosen = list(default_policies(log) if policies is None else policies)
+    learning = sum(isinstance(policy, Tuning) for policy in chosen)
+    with Progress("replaying the log", learning * log.times.size) as progress:
+        return [evaluate(log, policy, outcomes, progress) for policy in chosen]
+
+
+def default_policies(log: Log) -> list[Policy]:
+    """Everything worth comparing; without probabilities only the logged policy can be judged."""
+    return [LOGGED] if log.probabilities is None else [*TUNINGS, *range(log.n_arms), UNIFORM, LOGGED]
+
+
+def name_of(log: Log, policy: Policy) -> str:
+    """A policy in words."""
+    if isinstance(policy, Tuning):
+        return type(policy).__name__
+    return policy if isinstance(policy, str) else f"always {log.arm_names[policy]}"
+
+
+def policy_weights(log: Log, policy: Policy, losses: Floats, progress: Progress | None = None) -> Floats:
+    """w_t = x_t[A_t] / p_t of every round."""
+    if isinstance(policy, str) and policy == LOGGED:
+        return np.ones(log.times.size)
+    if log.probabilities is None:
+        raise InvalidInput("only the logged policy can be judged without probabilities: add a column 'probability'")
+    if isinstance(policy, Tuning):
+        return _learned(log, policy, losses, log.probabilities, progress) / log.probabilities
+    if isinstance(policy, str):
+        if policy != UNIFORM:
+            raise InvalidInput(f"a policy is a tuning, the number of an arm, 'uniform' or 'logged', got {policy!r}")
+        return np.asarray(1 / (log.n_arms * log.probabilities))
+    arm = whole_number("the arm of a policy", policy, 0, log.n_arms - 1)
+    return np.asarray((log.arms == arm) / log.probabilities)
+
+
+def _learned(log: Log, tuning: Tuning, losses: Floats, probabilities: Floats, progress: Progress | None) -> Floats:
+    """x_t[A_t] of a learner that is told every outcome of the log at the time it really came."""
+    learner = FTRL(log.n_arms, tuning, seed=0)  # it never draws
+    delays = delays_in_rounds(log.times, log.outcome_times)
+    reports = _reports(log, delays)
+    chances = np.empty(log.times.size)
+    pending = next(reports, None)
+    for t, (arm, probability) in enumerate(zip(log.arms.tolist(), probabilities.tolist(), strict=True)):
+        while pending is not None and pending[0] <= t:
+            learner.tell(pending[1] + 1, float(losses[pending[1]]))
+            pending = next(reports, None)
+        chances[t] = learner.distribution()[arm]
+        learner.record(arm, probability)
+        if progress is not None and (t + 1) % STRIDE == 0:
+            progress.advance(STRIDE)
+    return chances
+
+
+def _reports(log: Log, delays: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """(the first round that can use it, the round it is about) of all feedback, in the order in which it came."""
+    order = np.argsort(log.outcome_times, kind="stable")
+    order = order[delays[order] < NEVER]
+    return zip((order + delays[order] + 1).tolist(), order.tolist(), strict=True)
+
+
+def _estimate(log: Log, policy: Policy, weights: Floats, values: Floats) -> Estimate:
+    n, mass = values.size, float(weights.sum())
+    ips = snips = Interval(math.nan, math.nan, math.nan)
+    if mass > 0:
+        products = weights * values
+        spread = float(products.std(ddof=1)) if n > 1 else math.nan
+        ips = _interval(float(products.mean()), spread / math.sqrt(n))
+        ratio = float(products.sum()) / mass
+        snips = _interval(ratio, float(np.sqrt((weights**2 * (values - ratio) ** 2).sum())) / mass)
+    effective = mass**2 / float((weights**2).sum()) if mass > 0 else 0.0
+    return Estimate(policy, name_of(log, policy), ips, snips, n, effective, mass / n)
+
+
+def _interval(value: float, error: float) -> Interval:
+    return Interval(value, value - NORMAL_95 * error, value + NORMAL_95 * error)
+
+
+def best(estimates: Sequence[Estimate], outcomes: Outcomes) -> Estimate:
+    """The estimate with the best SNIPS value."""
+    sign = -1.0 if outcomes.is_reward else 1.0
+    return min(estimates, key=lambda one: (math.isnan(one.snips.value), sign * one.snips.value))

@@ -1,0 +1,48 @@
+"""What an outcome means: its range, and whether more of it is good."""
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from belated.errors import InvalidInput
+from belated.replay.logs import Log
+from belated.validation import as_float, truth
+
+Floats = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True)
+class Outcomes:
+    """The range of the outcomes in their own units; a reward is good, anything else is a loss."""
+
+    lowest: float = 0.0
+    highest: float = 1.0
+    is_reward: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("lowest", "highest"):
+            value = as_float(getattr(self, name))
+            if not math.isfinite(value):
+                raise InvalidInput(f"{name} must be a finite number, got {getattr(self, name)!r}")
+            object.__setattr__(self, name, value)
+        if not 0 < self.highest - self.lowest < math.inf:
+            raise InvalidInput(f"highest must exceed lowest, got lowest={self.lowest!r}, highest={self.highest!r}")
+        truth("is_reward", self.is_reward)
+
+
+def losses_of(log: Log, outcomes: Outcomes) -> Floats:
+    """The outcomes as losses in [0, 1]; NaN where none has come."""
+    values = log.outcomes
+    outside = (values < outcomes.lowest) | (values > outcomes.highest)
+    if outside.any():
+        first = int(outside.argmax())
+        raise InvalidInput(
+            f"{log.place(first)}: the outcome {values[first]:g} is outside the range from {outcomes.lowest:g} to "
+            f"{outcomes.highest:g}; set lowest and highest to what an outcome can be"
+        )
+    scaled = np.clip((values - outcomes.lowest) / (outcomes.highest - outcomes.lowest), 0.0, 1.0)
+    return np.asarray(1.0 - scaled if outcomes.is_reward else scaled)

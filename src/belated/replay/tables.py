@@ -1,0 +1,147 @@
+"""A CSV or Parquet file as columns of text, a stretch of rows at a time, every row with its place in the file."""
+
+import csv
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+from belated.errors import InvalidInput
+
+STRETCH = 2_000  # rows at a time: much text at once would only wait for the memory
+Texts = Sequence[str]
+
+
+class Stretch(NamedTuple):
+    """Some rows: the line (CSV) or row (Parquet) of each, from 1, and the columns in the order of the header."""
+
+    lines: list[int]
+    columns: list[Texts]
+
+
+class Table(NamedTuple):
+    """A file whose header has been read."""
+
+    path: Path
+    unit: str  # what `lines` counts: "line" or "row"
+    header: list[str]
+    stretches: Iterator[Stretch]
+
+
+class Column(NamedTuple):
+    """One column of a stretch; an empty cell is ""."""
+
+    table: Table
+    name: str
+    lines: list[int]
+    cells: Texts
+
+
+def refuse(column: Column, index: int, why: str) -> NoReturn:
+    """Say where the cell is, what it holds and why that is not allowed."""
+    table = column.table
+    place = f"{table.path}, {table.unit} {column.lines[index]}, column {column.name!r}"
+    cell = column.cells[index]
+    raise InvalidInput(f"{place}: {f'{cell[:60]!r} {why}' if cell else f'an empty cell; {why}'}")
+
+
+def open_table(path: Path) -> Table:
+    """The table of a file, told by its ending."""
+    if path.suffix.lower() == ".csv":
+        return _open_csv(path)
+    if path.suffix.lower() == ".parquet":
+        return _open_parquet(path)
+    raise InvalidInput(f"{path}: the file must end in .csv or .parquet")
+
+
+def _open_csv(path: Path) -> Table:
+    records = _records(path)
+    line, header = next(records, (0, [""]))
+    if line == 0:
+        raise InvalidInput(f"{path} is empty: its first line must name the columns")
+    names = [name.strip() for name in header]
+    _check_header(path, names)
+    return Table(path, "line", names, _csv_stretches(path, records, len(names)))
+
+
+def _check_header(path: Path, names: list[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidInput(f"{path}: the column {name!r} is named twice; rename or remove one of them")
+
+
+def _records(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The records of a CSV file that are not blank, each with the line it begins on."""
+    line = 1
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, strict=True)
+            for record in reader:
+                if len(record) > 1 or (record and record[0].strip()):
+                    yield line, record
+                line = reader.line_num + 1  # a quoted cell may hold line breaks
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror or error}") from error
+    except csv.Error as error:
+        raise InvalidInput(f"{path}, line {line}: not valid CSV: {error}; check the quotes") from error
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            f"{path}, line {_first_undecodable(path)}: not UTF-8 text; save the file as UTF-8"
+        ) from error
+
+
+def _first_undecodable(path: Path) -> int:
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError:
+                return number
+    return 1
+
+
+def _csv_stretches(path: Path, records: Iterator[tuple[int, list[str]]], width: int) -> Iterator[Stretch]:
+    while stretch := list(islice(records, STRETCH)):
+        for line, record in stretch:
+            if len(record) != width:
+                raise InvalidInput(
+                    f"{path}, line {line}: {len(record)} cells where the header names {width} columns; "
+                    "a comma too many or too few, or a text with a comma and no quotes?"
+                )
+        lines, rows = zip(*stretch, strict=True)
+        yield Stretch(list(lines), [[cell.strip() for cell in cells] for cells in zip(*rows, strict=True)])
+
+
+def _open_parquet(path: Path) -> Table:
+    import polars  # noqa: PLC0415  (only Parquet needs it)
+
+    try:
+        frame = polars.read_parquet(path, glob=False)
+        texts = frame.select(_as_text(frame[name]) for name in frame.columns)
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror or error}") from error
+    except polars.exceptions.PolarsError as error:
+        raise InvalidInput(f"{path}: not a readable Parquet file: {error}") from error
+    return Table(path, "row", texts.columns, _parquet_stretches(texts))
+
+
+def _as_text(column: Any) -> Any:
+    """Numbers with all their digits, dates as ISO 8601, truth as 1 or 0; a missing value is ""."""
+    import polars  # noqa: PLC0415
+
+    if column.dtype == polars.Boolean:
+        column = column.cast(polars.Int8)
+    if isinstance(column.dtype, polars.Datetime):
+        column = column.dt.to_string("iso:strict")
+    if column.dtype.is_nested():
+        column = polars.Series(
+            column.name, [f"<{column.dtype}>"] * len(column)
+        )  # no name or number, and refused as such
+    return column.cast(polars.String).fill_null("")
+
+
+def _parquet_stretches(texts: Any) -> Iterator[Stretch]:
+    for start in range(0, texts.height, STRETCH):
+        part = texts.slice(start, STRETCH)
+        lines = list(range(start + 1, start + 1 + part.height))
+        yield Stretch(lines, [column.to_list() for column in part.get_columns()])

@@ -1,0 +1,76 @@
+"""How long the feedback of a log keeps one waiting: delays in rounds from clock times, and what they add up to."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from belated.bounds import best_skipping, clip
+from belated.lab.delays import NEVER
+from belated.replay.logs import Log
+from belated.tunings import outstanding_counts
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+LEVELS = (0.5, 0.9, 0.99, 1.0)
+
+
+class Quantiles(NamedTuple):
+    """Of a waiting time; NaN if nothing came."""
+
+    median: float
+    nine_in_ten: float
+    all_but_one_in_a_hundred: float
+    largest: float
+
+
+class Waiting(NamedTuple):
+    """What the delays of a log amount to."""
+
+    n_arms: int  # k
+    n_rounds: int  # n
+    rounds: Quantiles  # d_t, of the feedback that came before the last decision
+    seconds: Quantiles  # of all feedback that came; in the file's unit if its times are numbers
+    share_never: float  # no outcome at all
+    share_after: float  # it came, but no later decision could use it
+    largest_backlog: int  # max o_t
+    total: int  # D, delays clipped to the game
+    best_skipping: float  # m = min over S of |S| + sqrt(D_notS ln k)
+    skipped: int  # |S|
+
+
+def delays_in_rounds(times: Floats, outcome_times: Floats) -> Integers:
+    """d_t: rounds decided between a decision and the first later one that can use its feedback.
+
+    The feedback of round t can be used in the first round u > t with time_u >= outcome_time_t; d_t = u - t - 1, and
+    NEVER if there is no such round. Times must not decrease.
+    """
+    rounds = np.arange(times.size)
+    usable = np.maximum(np.searchsorted(times, outcome_times), rounds + 1)
+    return np.where(usable < times.size, usable - rounds - 1, NEVER)
+
+
+def measure(log: Log) -> Waiting:
+    """The statistics of a log's waiting times."""
+    delays = delays_in_rounds(log.times, log.outcome_times)
+    came, in_time = np.isfinite(log.outcome_times), delays < NEVER
+    skipping = best_skipping(log.n_arms, delays)
+    return Waiting(
+        n_arms=log.n_arms,
+        n_rounds=delays.size,
+        rounds=quantiles(delays[in_time]),
+        seconds=quantiles((log.outcome_times - log.times)[came]),
+        share_never=float(1 - came.mean()),
+        share_after=float((came & ~in_time).mean()),
+        largest_backlog=int(outstanding_counts(clip(delays)).max()),
+        total=int(clip(delays).sum()),
+        best_skipping=skipping.value,
+        skipped=skipping.rounds,
+    )
+
+
+def quantiles(values: NDArray[np.float64] | NDArray[np.int64]) -> Quantiles:
+    """Values that occur, not means between two."""
+    if values.size == 0:
+        return Quantiles(*[float("nan")] * 4)
+    return Quantiles(*map(float, np.quantile(values, LEVELS, method="inverted_cdf")))
