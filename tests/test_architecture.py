@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import belated
-from belated import cli, errors, kernels, lab
+from belated import cli, errors, kernels, lab, replay
 from belated.lab import named
 
 ROOT = Path(__file__).parent.parent
@@ -28,6 +28,7 @@ LAYERS = [
     "learners",
     "baselines",
     "lab",
+    "replay",
     "reports",
     "paper",
     "cli",
@@ -100,6 +101,17 @@ def test_every_name_of_the_lab_is_in_its_document() -> None:
     for command in cli.app.registered_commands:
         name = command.name or command.callback.__name__  # type: ignore[union-attr]
         assert f"belated {name}" in document
+
+
+def test_every_name_of_replay_is_in_its_document() -> None:
+    document = (ROOT / "docs" / "replay.md").read_text()
+    for name in replay.__all__:
+        assert re.search(rf"`(replay\.)?{name}\b", document), name
+
+
+def test_replay_is_light() -> None:
+    heavy = run_python("import belated.replay, sys; print({'polars', 'matplotlib', 'rich'} & set(sys.modules))")
+    assert heavy == "set()"
 
 
 def test_every_method_of_the_learner_is_in_the_documents() -> None:

@@ -6,7 +6,7 @@
 """
 
 from belated.replay import flights
-from belated.replay.games import Replays, play
+from belated.replay.games import Replays, Wait, play
 from belated.replay.logs import Columns, Log, read
 from belated.replay.off_policy import LOGGED, UNIFORM, Estimate, evaluate, evaluate_all
 from belated.replay.outcomes import Outcomes
@@ -22,6 +22,7 @@ __all__ = [
     "Log",
     "Outcomes",
     "Replays",
+    "Wait",
     "Waiting",
     "advise",
     "delays_in_rounds",

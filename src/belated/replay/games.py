@@ -86,11 +86,15 @@ def play(
         raise InvalidInput("at least one seed is needed")
     with Progress("replaying", len(numbers) * n_rounds) as progress:
         games = [_play_once(make(n_arms, seed), losses, told_at, told, times, progress) for seed in numbers]
+    return _gather(games, numbers, at, losses)
+
+
+def _gather(games: list[_Game], seeds: list[int], at: Integers, losses: Floats) -> Replays:
     return Replays(
-        np.array(numbers),
+        np.array(seeds),
         at,
         np.array([_regret(game.expected, losses, at) for game in games]),
-        np.array([_shares(game.arms, n_arms, at) for game in games]),
+        np.array([_shares(game.arms, losses.shape[1], at) for game in games]),
         np.array([game.certificate for game in games]),
         np.array([game.measured for game in games]),
         np.array([game.outstanding.sum() for game in games]),
@@ -102,13 +106,17 @@ def _checked(losses: Floats, landed: Floats, times: Floats) -> tuple[int, int]:
     if losses.ndim != 2 or 0 in losses.shape or landed.shape != losses.shape or times.shape != losses.shape[:1]:
         shapes = f"{losses.shape}, {landed.shape} and {times.shape}"
         raise InvalidInput(f"losses and landed must be (rounds, arms) and times (rounds,), got {shapes}")
-    if not ((losses >= 0) & (losses <= 1)).all():
-        raise InvalidInput("every loss must lie in [0, 1]; of a round that never reports too: it counts in the regret")
-    if not np.isfinite(times).all() or (np.diff(times) < 0).any():
-        raise InvalidInput("times must be finite and must not decrease: sort the rounds")
-    if np.isnan(landed).any() or (landed < times[:, None]).any():
-        raise InvalidInput("landed must not be before its round's time; infinite means never")
+    _refuse(losses, ~((losses >= 0) & (losses <= 1)), "every loss must lie in [0, 1]", "also one that never reports")
+    is_wrong = ~np.isfinite(times) | (np.diff(times, prepend=times[0]) < 0)
+    _refuse(times, is_wrong, "times must be finite and must not decrease", "sort the rounds")
+    _refuse(landed, ~(landed >= times[:, None]), "landed must not be before its round's time", "infinite means never")
     return losses.shape[0], losses.shape[1]
+
+
+def _refuse(values: Floats, is_wrong: NDArray[np.bool_], rule: str, hint: str) -> None:
+    if is_wrong.any():
+        first = np.argwhere(is_wrong)[0]
+        raise InvalidInput(f"{rule}, got {values[tuple(first)]} in round {first[0] + 1}; {hint}")
 
 
 def _as_checkpoints(checkpoints: Sequence[int], n_rounds: int) -> Integers:

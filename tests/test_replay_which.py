@@ -1,0 +1,49 @@
+"""Advice: the certificates are the library's, and each sentence comes when its reason does."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from belated import InvalidInput, bounds
+from belated.lab import NEVER
+from belated.replay import advise
+
+
+def test_certificates_are_sorted_and_those_of_the_library() -> None:
+    delays = np.random.default_rng(1).integers(0, 300, 5000)
+    advice = advise(4, delays)
+    assert {one.name for one in advice.certified} == {"Shadow", "Simple", "Advanced", "AdaptiveExp3", "Tsallis"}
+    values = [one.certificate for one in advice.certified]
+    assert values == sorted(values)
+    assert values == [bounds.certificate(4, delays, one.tuning) for one in advice.certified]
+    assert advice.trivial == 5000
+    assert "Keep the default, Shadow()" in advice.sentences[0]
+    assert f"use {advice.certified[0].name}(): at most {values[0]:,.0f} in 5,000 rounds" in advice.sentences[1]
+    assert len(advice.sentences) == 2
+
+
+def test_nothing_is_late() -> None:
+    advice = advise(4, [0] * 10_000)
+    assert "D = 0" in advice.sentences[1]
+    assert "Tsallis-INF" in advice.sentences[1]
+
+
+def test_a_few_excessive_delays() -> None:
+    delays = np.zeros(20_000, np.int64)
+    delays[:100] = NEVER
+    advice = advise(4, delays)
+    assert "leaving out 100 of 20,000 rounds brings the cost of delay from" in advice.sentences[2]
+    names = [one.name for one in advice.certified]
+    assert names.index("Advanced") < names.index("Simple")
+    assert len(advise(4, [100] * 20_000).sentences) == 2
+
+
+def test_too_few_rounds() -> None:
+    assert "No certificate is below 20, the number of rounds" in advise(10, [3] * 20).sentences[1]
+
+
+@pytest.mark.parametrize(("n_arms", "delays"), [(1, [0]), (0, [0]), (2, []), (2, [-1]), (2, [0.5])])
+def test_bad_input_is_refused(n_arms: Any, delays: Any) -> None:
+    with pytest.raises(InvalidInput):
+        advise(n_arms, delays)
