@@ -42,8 +42,9 @@ def test_a_log_is_sorted_by_time(tmp_path: Path) -> None:
 
 
 def test_equal_times_keep_the_order_of_the_file(tmp_path: Path) -> None:
-    log = read(written(tmp_path, "time,arm,outcome,outcome_time\n" + "".join(f"1,{i},0,1\n" for i in range(40))))
-    assert log.arms.tolist() == list(range(40))
+    rows = "".join(f"{i % 2},{i},0,1\n" for i in range(400))
+    log = read(written(tmp_path, "time,arm,outcome,outcome_time\n" + rows))
+    assert log.arms.tolist() == [*range(0, 400, 2), *range(1, 400, 2)]
     assert log.probabilities is None
 
 

@@ -96,6 +96,14 @@ def all_probabilities(log: Log, tuning: Tuning) -> Floats:
     return x
 
 
+def test_a_shadow_is_told_in_the_order_in_which_outcomes_came() -> None:
+    log = log_of(world(600, is_skewed=True), np.random.default_rng(2))
+    x = all_probabilities(log, Shadow(doubt=0.01))
+    assert log.probabilities is not None
+    expected = x[np.arange(600), log.arms] / log.probabilities
+    assert policy_weights(log, Shadow(doubt=0.01), log.outcomes).tolist() == expected.tolist()
+
+
 POLICIES: list[Any] = [Shadow(), Simple(), Tsallis(), 0, 1, 2, UNIFORM, LOGGED]
 
 
