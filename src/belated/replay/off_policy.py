@@ -9,7 +9,7 @@ difference: IPS estimates the mean of <x_t, y_t> without bias if losses, delays 
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
@@ -142,9 +142,3 @@ def _estimate(log: Log, policy: Policy, weights: Floats, values: Floats) -> Esti
 
 def _interval(value: float, error: float) -> Interval:
     return Interval(value, value - NORMAL_95 * error, value + NORMAL_95 * error)
-
-
-def best(estimates: Sequence[Estimate], outcomes: Outcomes) -> Estimate:
-    """The estimate with the best SNIPS value."""
-    sign = -1.0 if outcomes.is_reward else 1.0
-    return min(estimates, key=lambda one: (math.isnan(one.snips.value), sign * one.snips.value))
