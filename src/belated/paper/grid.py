@@ -34,6 +34,10 @@ LOSSES: dict[str, lab.Losses] = {
     "drifting sine": lab.Sine(),
     "block coins": lab.BlockCoins(),
 }
+# Ruin for who weights late reports with the wrong probability. The later the comeback, the rarer and heavier the draws
+# that decide the game: the careful simple tuning needs a late one to be hurt, for the advanced one an early one does.
+LATE_COMEBACK = lab.Problem(lab.Comeback(0.2), lab.Held(0.02, 0.2), 10, 80_000)
+EARLY_COMEBACK = lab.Problem(lab.Comeback(0.05), lab.Held(0.02, 0.05), 10, 40_000)
 
 
 class Cell(NamedTuple):
@@ -96,15 +100,14 @@ def problems(effort: Effort) -> Iterator[Case]:
                     yield delay_name, loss_name, lab.Problem(losses, delays, n_arms, n_rounds), effort.seeds(4, 32)
 
 
-def comeback(effort: Effort) -> Case:
-    """The problem nearest to the bounds: it ruins who weights late reports with the wrong probability."""
-    problem = lab.Problem(lab.Comeback(0.2), lab.Held(0.01, 0.2), 10, 40_000)
-    return "held back", "comeback", problem, effort.seeds(24, 128)
+def play_all(tuning: Tuning, effort: Effort, comeback: lab.Problem) -> list[Played]:
+    """The tuning on the whole grid, and on one of the comebacks."""
+    return [play(tuning, *case, effort.workers) for case in (*problems(effort), case_of(comeback, effort))]
 
 
-def play_all(tuning: Tuning, effort: Effort) -> list[Played]:
-    """The tuning on the whole grid, and on the comeback."""
-    return [play(tuning, *case, effort.workers) for case in (*problems(effort), comeback(effort))]
+def case_of(comeback: lab.Problem, effort: Effort) -> Case:
+    """More seeds than elsewhere: rare draws of the arm that comes back decide its games."""
+    return "held back", "comeback", comeback, effort.seeds(24, 128)
 
 
 def worst(measured: Sequence[Cell]) -> Cell:

@@ -20,6 +20,7 @@ from belated.lab.compiled import Compiled
 from belated.tunings import Tuning, outstanding_counts, schedule
 
 Floats = NDArray[np.float64]
+NOISE = 1e-11  # of differences of potentials, relative to L
 
 
 class Terms(NamedTuple):
@@ -31,6 +32,7 @@ class Terms(NamedTuple):
     c: Floats  # (C) of the game that ends with round t
     alpha: Floats
     beta: Floats
+    noise: Floats  # rounding errors of the potentials, whose size is that of L
     outstanding: NDArray[np.int64]
     largest_gap: float  # between Lobs_t of the game and the estimates by their definition
     bias: float  # sum of drawn losses - L_{n+1} of the best arm - regret: 0 on average
@@ -69,15 +71,16 @@ def follow(tuning: Tuning, problem: lab.Problem, seed: int) -> Terms:
         estimate = losses[t, arm] / x[arm]
         before = potential(everything, *phi)
         everything[arm] += estimate
-        rows[-1] += [before - potential(everything, *phi), everything.min()]
+        rows[-1] += [before - potential(everything, *phi), everything.min(), everything.max()]
         arrived[t + delays[t], arm] += estimate
         observed = observed + arrived[t]
         errors = losses[t] - np.where(np.arange(k) == best, losses[t] / x, 0.0)  # of each arm, were it drawn
         errors -= float(x @ losses[t]) - losses[t, best]
         bias, variance = bias + float(errors[arm]), variance + float(x @ errors**2)
-    a, b, limit, falls, least = np.array(rows).T
+    a, b, limit, falls, least, most = np.array(rows).T
+    noise = NOISE * np.maximum(1.0, most)
     counts = outstanding_counts(delays)
-    return Terms(a, b, limit, np.cumsum(falls) - least, rates.alpha, rates.beta, counts, gap, bias, variance)
+    return Terms(a, b, limit, np.cumsum(falls) - least, rates.alpha, rates.beta, noise, counts, gap, bias, variance)
 
 
 def _round(

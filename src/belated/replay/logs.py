@@ -1,7 +1,7 @@
 """A decision log of your own: who was shown what, when, with which probability, and what came of it, when."""
 
 import difflib
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from belated.errors import InvalidInput
-from belated.replay.cells import Floats, instants, kind_of, numbers
+from belated.replay.cells import NUMBER, Floats, instants, kind_of, numbers
 from belated.replay.tables import Column, Stretch, Table, open_table, refuse
 
 Integers = NDArray[np.int64]
@@ -45,6 +45,7 @@ class Log:
     outcome_times: Floats  # infinite: none has come
     probabilities: Floats | None = None
     places: tuple[str, Integers] | None = None  # "log.csv, line" and the line of every decision
+    has_dates: bool = True  # False: times are numbers in a unit that only the file's owner knows
 
     @property
     def n_arms(self) -> int:
@@ -82,10 +83,12 @@ def read(path: Path | str, columns: Columns | None = None) -> Log:
         raise InvalidInput(f"{table.path} has a header but no rows: a log needs decisions")
     if len(codes) < 2:
         raise InvalidInput(f"{table.path}: every row has the arm {next(iter(codes))!r}; a choice needs at least 2 arms")
-    return _assemble(table, codes, _Part(*map(np.concatenate, zip(*parts, strict=True))), "probability" in names)
+    whole = _Part(*map(np.concatenate, zip(*parts, strict=True)))
+    log = _assemble(table, codes, whole, has_probabilities="probability" in names)
+    return replace(log, has_dates=kind != NUMBER)
 
 
-def _assemble(table: Table, codes: dict[str, int], part: _Part, has_probabilities: bool) -> Log:
+def _assemble(table: Table, codes: dict[str, int], part: _Part, *, has_probabilities: bool) -> Log:
     order = np.argsort(part.times, kind="stable")
     arm_names = _sorted_names(list(codes))
     rank = np.empty(len(codes), np.int64)

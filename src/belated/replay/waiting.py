@@ -52,14 +52,19 @@ def delays_in_rounds(times: Floats, outcome_times: Floats) -> Integers:
 
 def measure(log: Log) -> Waiting:
     """The statistics of a log's waiting times."""
-    delays = delays_in_rounds(log.times, log.outcome_times)
-    came, in_time = np.isfinite(log.outcome_times), delays < NEVER
-    skipping = best_skipping(log.n_arms, delays)
+    return measure_times(log.n_arms, log.times, log.outcome_times)
+
+
+def measure_times(n_arms: int, times: Floats, outcome_times: Floats) -> Waiting:
+    """The statistics of waiting from each time to its outcome's, which is infinite if none came."""
+    delays = delays_in_rounds(times, outcome_times)
+    came, in_time = np.isfinite(outcome_times), delays < NEVER
+    skipping = best_skipping(n_arms, delays)
     return Waiting(
-        n_arms=log.n_arms,
+        n_arms=n_arms,
         n_rounds=delays.size,
         rounds=quantiles(delays[in_time]),
-        seconds=quantiles((log.outcome_times - log.times)[came]),
+        seconds=quantiles((outcome_times - times)[came]),
         share_never=float(1 - came.mean()),
         share_after=float((came & ~in_time).mean()),
         largest_backlog=int(outstanding_counts(clip(delays)).max()),

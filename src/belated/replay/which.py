@@ -11,6 +11,7 @@ from belated.replay.off_policy import TUNINGS
 from belated.tunings import Tuning
 from belated.validation import whole_number
 
+LITTLE = 0.5  # of n: a certificate above it is hardly news
 FEW = 0.5  # m below this share of sqrt(D ln k): leaving out a few rounds saves half of what delay costs
 
 
@@ -52,10 +53,10 @@ def advise(n_arms: int, delays: ArrayLike) -> Advice:
 
 
 def _about_proof(smallest: Certified, n: int, *, is_late: bool) -> str:
-    if smallest.certificate >= n:
+    if smallest.certificate > LITTLE * n:
         return (
-            f"No certificate is below {n:,}, the number of rounds: there are too few rounds, for so many arms and such "
-            "delays, for a proof to say anything yet."
+            f"The proofs say little yet: the smallest certificate is {smallest.certificate:,.0f}, and no regret "
+            f"exceeds {n:,}, the number of rounds. There are too few rounds for so many arms and such delays."
         )
     if not is_late:
         return (

@@ -1,6 +1,6 @@
 """Reports: one page that stands alone, its figures as PNG and SVG, and the numbers behind each figure as CSV."""
 
-from belated.reports.charts import Figure, bars, columns_of, lines, strip
+from belated.reports.charts import Figure, bars, columns_of, intervals, lines, strip
 from belated.reports.pages import Page, Section, Table, write
 
-__all__ = ["Figure", "Page", "Section", "Table", "bars", "columns_of", "lines", "strip", "write"]
+__all__ = ["Figure", "Page", "Section", "Table", "bars", "columns_of", "intervals", "lines", "strip", "write"]

@@ -97,7 +97,8 @@ def lines(
                 points = [(a, b) for a, b, is_marked in zip(rows[x], rows[y], rows[marked], strict=True) if is_marked]
                 axis.plot(*zip(*points, strict=True) if points else ([], []), "o", color=colour, markersize=5)
         axis.set(xlabel=x, ylabel=y, xscale=scales[0], yscale=scales[1])
-        axis.legend(fontsize=9, frameon=False)
+        if len(parts) > 1:
+            axis.legend(fontsize=9, frameon=False)
 
     return draw
 
@@ -117,6 +118,19 @@ def strip(value: str, category: str, by: str, *, limit: float) -> Draw:
         axis.set(xlabel=value, yticks=range(len(names)), yticklabels=names, ylim=(len(names) - 0.4, -0.6))
         axis.set_xlim(min(0.0, *columns[value]), max(limit * 1.05, *columns[value]))
         axis.legend(fontsize=9, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=4)
+
+    return draw
+
+
+def intervals(value: str, low: str, high: str, category: str) -> Draw:
+    """A dot with its interval for each category, from top to bottom."""
+
+    def draw(axis: Any, columns: Columns) -> None:
+        heights = range(len(columns[category]))
+        axis.hlines(heights, columns[low], columns[high], color=COLOURS[0], linewidth=2)
+        axis.plot(columns[value], heights, "o", color=COLOURS[1], markersize=6)
+        axis.set(xlabel=value, yticks=heights, yticklabels=columns[category], ylim=(len(heights) - 0.4, -0.6))
+        axis.locator_params(axis="x", nbins=6)
 
     return draw
 

@@ -4,6 +4,7 @@ import base64
 import csv
 import io
 import json
+import math
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -88,6 +89,17 @@ def as_csv(columns: Columns) -> str:
     return stream.getvalue()
 
 
+def plain(value: Any) -> Any:
+    """What JSON knows: named tuples become objects, NaN and infinity null."""
+    if hasattr(value, "_asdict"):
+        return plain(value._asdict())
+    if isinstance(value, Mapping):
+        return {str(name): plain(of) for name, of in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(of) for of in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def _embedded(kind: str, content: bytes) -> str:
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
@@ -122,6 +134,6 @@ def write(page: Page, out: Path) -> Path:
     facts = {**page.facts, "versions": ", ".join(f"{name} {version}" for name, version in versions().items())}
     html = environment.get_template("page.html").render(page=page, pictures=pictures, facts=facts)
     (out / "report.html").write_text(html)
-    results = {"title": page.title, **page.facts, "versions": versions(), "results": page.results}
-    (out / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+    results = {"title": page.title, **page.facts, "versions": versions(), "results": plain(page.results)}
+    (out / "results.json").write_text(json.dumps(results, indent=1, allow_nan=False) + "\n")
     return out / "report.html"

@@ -7,6 +7,7 @@ from belated.paper.claims import (
     ignoring_delays,
     lower_bound,
     proof_terms,
+    real_delays,
     table_1,
     the_game,
     theorem_1,
@@ -29,4 +30,5 @@ CLAIMS: tuple[Claim, ...] = (
     lower_bound.CLAIM,
     conjectures.CLAIM,
     ignoring_delays.CLAIM,
+    real_delays.CLAIM,
 )

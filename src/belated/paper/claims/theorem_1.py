@@ -13,7 +13,7 @@ from belated.tunings import Simple, Tuning, schedule
 OWN_LOSSES: dict[str, lab.Losses] = {
     "wave": lab.Wave(),
     "coin flips": lab.Bernoulli(gap=0.5),
-    "comeback": lab.Comeback(),
+    "shifting": lab.Shifting(),
 }
 
 
@@ -55,7 +55,10 @@ def own_rules(effort: Effort) -> list[grid.Cell]:
 
 def investigate(effort: Effort) -> Finding:
     """The whole grid with the simple tuning, and rules of one's own on every kind of delay."""
-    measured, own = grid.against(grid.play_all(Simple(), effort), bounds.theorem_1), own_rules(effort)
+    measured, own = (
+        grid.against(grid.play_all(Simple(), effort, grid.LATE_COMEBACK), bounds.theorem_1),
+        own_rules(effort),
+    )
     nearest = grid.worst(measured)
     return Finding(
         f"regret at most {nearest.ratio:.2f} of the bound on {len(measured)} problems",

@@ -60,7 +60,7 @@ def constants(games: Sequence[grid.Played]) -> Figure:
 
 def investigate(effort: Effort) -> Finding:
     """The whole grid with the advanced tuning against three bounds, and the lemmas on random sequences."""
-    games = grid.play_all(Advanced(), effort)
+    games = grid.play_all(Advanced(), effort, grid.EARLY_COMEBACK)
     measured = {what: grid.against(games, bound) for what, bound in BOUNDS.items()}
     worst = [grid.worst(cells).ratio for cells in measured.values()]
     return Finding(

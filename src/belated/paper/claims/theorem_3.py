@@ -83,7 +83,8 @@ def curve(effort: Effort) -> Figure:
 def cases(effort: Effort) -> list[grid.Case]:
     """The wave with every kind of delay, and the comeback."""
     waves = {name: lab.Problem(lab.Wave(), rule, 10, effort.pick(4_000, 40_000)) for name, rule in grid.DELAYS.items()}
-    return [(name, "wave", problem, effort.seeds(4, 32)) for name, problem in waves.items()] + [grid.comeback(effort)]
+    on_waves = [(name, "wave", problem, effort.seeds(4, 32)) for name, problem in waves.items()]
+    return [*on_waves, grid.case_of(grid.EARLY_COMEBACK, effort)]
 
 
 def investigate(effort: Effort) -> Finding:

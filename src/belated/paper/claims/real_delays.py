@@ -1,0 +1,15 @@
+"""Claim 13, beyond the paper: what all this means on real delays, the New York flights of 2013."""
+
+from belated.paper.claim import Claim, Effort, Finding, Kind
+from belated.replay.flight_study import STORY, study
+
+
+def investigate(effort: Effort) -> Finding:
+    """Play the year."""
+    found = study(effort.seeds(2, 20))
+    return Finding(found.headline, figures=found.figures, tables=found.tables, remarks=found.remarks)
+
+
+CLAIM = Claim(
+    "real-delays", "Real delays: New York flights 2013", Kind.EXPERIMENT, STORY, investigate, 8, is_beyond=True
+)

@@ -1,0 +1,74 @@
+"""How late feedback is, as tables and pictures, for a log and for the flights alike."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from belated.bounds import clip
+from belated.lab.delays import NEVER
+from belated.replay.waiting import Waiting
+from belated.reports import Figure, Table, columns_of, lines
+from belated.tunings import outstanding_counts
+
+Integers = NDArray[np.int64]
+LEVELS = ("median", "90%", "99%", "largest")
+POINTS = 300  # of a curve: more than a screen can show
+UNITS = (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
+
+
+def in_words(seconds: float, *, has_dates: bool) -> str:
+    """A waiting time in the largest unit that it fills; a plain number if its unit is unknown."""
+    if math.isnan(seconds):
+        return "-"
+    if not has_dates:
+        return f"{seconds:,.6g}"
+    name, size = next((unit for unit in UNITS if seconds >= unit[1]), UNITS[-1])
+    return f"{seconds / size:.3g} {name}"
+
+
+def _count(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:,.0f}"
+
+
+def waiting_table(title: str, measured: Mapping[str, Waiting], *, has_dates: bool = True) -> Table:
+    """A column for each of them."""
+    unit = "time" if has_dates else "time (the file's unit)"
+    by_name: dict[str, list[str]] = {}
+    for waiting in measured.values():
+        cells = {f"rounds, {name}": _count(value) for name, value in zip(LEVELS, waiting.rounds, strict=True)}
+        for name, value in zip(LEVELS, waiting.seconds, strict=True):
+            cells[f"{unit}, {name}"] = in_words(value, has_dates=has_dates)
+        cells |= {
+            "never reported": f"{waiting.share_never:.2%}",
+            "after the end": f"{waiting.share_after:.2%}",
+            "largest backlog": f"{waiting.largest_backlog:,}",
+            "D": f"{waiting.total:,}",
+            "m": f"{waiting.best_skipping:,.0f}",
+            "left out for m": f"{waiting.skipped:,}",
+        }
+        for name, cell in cells.items():
+            by_name.setdefault(name, []).append(cell)
+    return Table(title, ("", *measured), [(name, *cells) for name, cells in by_name.items()])
+
+
+def tail_figure(name: str, title: str, delays: Mapping[str, Integers]) -> Figure:
+    """The share of the feedback that is still missing after so many rounds; what never comes keeps the curve up."""
+    largest = max(int(values[values < NEVER].max(initial=1)) for values in delays.values())
+    at = np.unique(np.geomspace(1, largest + 1, POINTS).astype(np.int64))
+    rows = [(label, int(d), float((values >= d).mean())) for label, values in delays.items() for d in at]
+    columns = columns_of(("what", "rounds waited", "share still missing"), rows)
+    draw = lines("rounds waited", "share still missing", "what", scales=("log", "log"))
+    return Figure(name, title, columns, draw)
+
+
+def backlog_figure(name: str, title: str, delays: Mapping[str, Integers]) -> Figure:
+    """o_t along the rounds."""
+    rows = []
+    for label, values in delays.items():
+        counts = outstanding_counts(clip(values))
+        at = np.unique(np.linspace(0, counts.size - 1, POINTS).astype(np.int64))
+        rows += [(label, int(t) + 1, int(counts[t])) for t in at]
+    columns = columns_of(("what", "round", "outstanding"), rows)
+    return Figure(name, title, columns, lines("round", "outstanding", "what"))
