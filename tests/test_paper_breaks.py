@@ -5,6 +5,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -68,21 +70,44 @@ BREAKS = {
 }
 
 
-@pytest.mark.parametrize("name", BREAKS)
-def test_a_broken_theorem_is_noticed(name: str, tmp_path: Path) -> None:
-    broken = BREAKS[name]
-    copy = shutil.copytree(SOURCE, tmp_path / "belated", ignore=shutil.ignore_patterns("__pycache__"))
-    text = (copy / broken.file).read_text()
-    for right, wrong in broken.lines.items():
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One copy for all breaks: kernels that a break leaves alone are compiled once."""
+    folder = tmp_path_factory.mktemp("broken")
+    return Path(shutil.copytree(SOURCE, folder / "belated", ignore=shutil.ignore_patterns("__pycache__")))
+
+
+@contextmanager
+def broken_source(path: Path, lines: dict[str, str]) -> Iterator[None]:
+    """Replace lines of a file, and put them back with its old time, by which Numba knows what it has compiled."""
+    before, times = path.read_text(), (path.stat().st_atime_ns, path.stat().st_mtime_ns)
+    text = before
+    for right, wrong in lines.items():
         assert right in text, right
         text = text.replace(right, wrong)
-    (copy / broken.file).write_text(text)
-    code = "import belated.cli, sys; sys.exit(belated.cli.main())"
-    only = ",".join(broken.claims)
-    command = [sys.executable, "-c", code, "paper", "--only", only, "--out", str(tmp_path / "out")]
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    finished = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)  # noqa: S603
-    results = json.loads((tmp_path / "out" / "results.json").read_text())["results"]
+    path.write_text(text)
+    try:
+        yield
+    finally:
+        path.write_text(before)
+        os.utime(path, ns=times)
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_a_broken_theorem_is_noticed(name: str, copy: Path, tmp_path: Path) -> None:
+    broken = BREAKS[name]
+    code = "from belated.cli import main; main()"
+    options = ["--only", ",".join(broken.claims), "--out", str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(copy.parent), "NUMBA_CACHE_DIR": str(copy.parent / "cache")}
+    with broken_source(copy / broken.file, broken.lines):
+        finished = subprocess.run(  # noqa: S603
+            [sys.executable, "-B", "-c", code, "paper", *options],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=environment,
+        )
+    results = json.loads((tmp_path / "results.json").read_text())["results"]
     assert {result["claim"]: result["verdict"] for result in results} == dict.fromkeys(broken.claims, "fails")
     assert finished.returncode == 1
     assert "theorems that fail" in finished.stdout
