@@ -32,6 +32,21 @@ BREAKS = {
         },
         ("theorem-1", "theorem-2", "theorem-3", "proof-terms"),
     ),
+    "a rate that hardly heeds delays, simple": Break(
+        "tunings.py",
+        {"self.scale * sqrt(2 * backlog / math.log(n_arms))": "0.03 * sqrt(2 * backlog / math.log(n_arms))"},
+        ("theorem-1",),
+    ),
+    "a rate that hardly heeds delays, advanced": Break(
+        "tunings.py",
+        {"sqrt(round), self.scale * sqrt(backlog / math.log": "sqrt(round), 0.03 * sqrt(backlog / math.log"},
+        ("theorem-2",),
+    ),
+    "a distribution for another rate": Break(
+        "kernels/game.py",
+        {"argmin(policy, alpha[t], beta[t], t)": "argmin(policy, 0.1 * alpha[t], 0.1 * beta[t], t)"},
+        ("proof-terms",),
+    ),
     "a skipped count too many": Break(
         "kernels/clock.py",
         {"                counted -= 1\n": "                counted = max(0, counted - 2)\n"},

@@ -1,8 +1,11 @@
 """`belated replay`: the page of a log, the page of the flights, and what it refuses."""
 
 import csv
+import html
 import json
 import random
+import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,7 +42,7 @@ def run(*arguments: str) -> str:
 def test_a_log_with_probabilities_is_judged(tmp_path: Path) -> None:
     out = tmp_path / "out"
     said = run(str(write_log(tmp_path / "log.csv")), "--reward", "--out", str(out))
-    assert "outcomes are taken as rewards from 0 to 1: larger is better" in said
+    assert "Outcomes are taken as rewards from 0 to 1: larger is better." in said
     assert said.rstrip().endswith("report.html")
     results = json.loads((out / "results.json").read_text())["results"]
     best, *_, worst = results["estimates"]
@@ -53,9 +56,9 @@ def test_a_log_with_probabilities_is_judged(tmp_path: Path) -> None:
     assert results["waiting"]["n_rounds"] == 3000
     assert results["waiting"]["share_never"] == pytest.approx(0.1, abs=0.03)
     assert set(results["certificates"]) == {"Shadow", "Simple", "Advanced", "AdaptiveExp3", "Tsallis"}
-    html = (out / "report.html").read_text()
-    assert "always &lt;b&gt;" in html
-    assert "<b>" not in html.split("<main>")[1].split('class="facts"')[0]
+    page = (out / "report.html").read_text()
+    assert "always &lt;b&gt;" in page
+    assert "<b>" not in page.split("<main>")[1].split('class="facts"')[0]
     assert {path.name for path in (out / "numbers").iterdir()} == {"delays.csv", "backlog.csv", "off-policy.csv"}
 
 
@@ -75,7 +78,7 @@ def test_without_probabilities_only_the_past_is_told(tmp_path: Path) -> None:
 def test_thin_evidence_is_said(tmp_path: Path) -> None:
     log = replay.read(write_log(tmp_path / "log.csv", 60))
     found = log_study.study(log, replay.Outcomes(is_reward=True))
-    assert any("the interval is a guess" in words for words in log_study.warnings_of(found))
+    assert any("the interval is a guess" in words for words in log_study.doubts(found))
     assert "too few rounds" in " ".join(found.advice.sentences)
 
 
@@ -105,6 +108,64 @@ def test_other_names_and_ranges(tmp_path: Path) -> None:
     assert "rewards from 0 to 50" in said
 
 
+ODD = ("[/b]", "[red]", "a$_$b", "x" * 80, "\N{PARTY POPPER}", "<i>", "v_t")
+
+
+def test_names_are_left_as_they_are(tmp_path: Path) -> None:
+    rows = [f"{t},{ODD[t % len(ODD)]},{t % 2},{t + 1},0.2" for t in range(700)]
+    (tmp_path / "log.csv").write_text("\n".join(["time,arm,outcome,outcome_time,probability", *rows]))
+    said = run(str(tmp_path / "log.csv"), "--out", str(tmp_path / "out"))
+    page = (tmp_path / "out" / "report.html").read_text()
+    for name in ODD:
+        assert name[:8] in said
+        assert html.escape(name) in page
+
+
+def test_an_error_with_markup_in_it_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bad.csv").write_text("time,arm,outcome,outcome_time\n1,a,[/b],2\n")
+    monkeypatch.setattr(sys, "argv", ["belated", "replay", str(tmp_path / "bad.csv")])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == 2
+    assert "line 2, column 'outcome': '[/b]' is not a finite number" in capsys.readouterr().err
+
+
+def test_a_wrong_column_of_arms_is_noticed_and_does_not_flood(tmp_path: Path) -> None:
+    rows = [f"{t},user{t},{t % 2},{t + 1},0.5" for t in range(300)]
+    (tmp_path / "log.csv").write_text("\n".join(["time,arm,outcome,outcome_time,probability", *rows]))
+    said = " ".join(run(str(tmp_path / "log.csv"), "--out", str(tmp_path / "out")).split())
+    assert "300 arms in 300 decisions: is the column of the arms the right one?" in said
+    assert "too few outcomes to name a best" in said
+    assert "285 arms in between are in results.json" in said
+    assert said.count("always user") < 30
+    results = json.loads((tmp_path / "out" / "results.json").read_text())["results"]
+    assert len(results["estimates"]) == 300 + 7
+
+
+def test_an_option_without_effect_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="need a log: belated replay FILE"):
+        run("--reward", "--out", str(tmp_path / "out"))
+    with pytest.raises(InvalidInput, match="--seeds is for the flights"):
+        run(str(write_log(tmp_path / "log.csv")), "--seeds", "3", "--out", str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_refused_log_leaves_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("time;arm;outcome;outcome_time\n1;a;0,5;2\n")
+    with pytest.raises(InvalidInput, match="separated by semicolons: save it with commas"):
+        run(str(tmp_path / "log.csv"), "--out", str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_nothing_that_came_in_time_is_said(tmp_path: Path) -> None:
+    rows = [f"{t},{'ab'[t % 2]},{t % 2},5000" for t in range(100)]
+    (tmp_path / "log.csv").write_text("\n".join(["time,arm,outcome,outcome_time", *rows]))
+    said = " ".join(run(str(tmp_path / "log.csv"), "--out", str(tmp_path / "out")).split())
+    assert "No outcome came before the last decision" in said
+
+
 def test_waiting_times_in_words() -> None:
     def words(seconds: float) -> str:
         return pictures.in_words(seconds, has_dates=True)
@@ -112,7 +173,7 @@ def test_waiting_times_in_words() -> None:
     assert [words(s) for s in (0.5, 59, 60, 5400, 172800)] == [
         "0.5 seconds",
         "59 seconds",
-        "1 minutes",
+        "1 minute",
         "1.5 hours",
         "2 days",
     ]
@@ -121,14 +182,20 @@ def test_waiting_times_in_words() -> None:
 
 
 def test_the_flights_are_the_built_in_example(tmp_path: Path) -> None:
-    said = run("--seeds", "1", "--out", str(tmp_path))
+    said = run("--out", str(tmp_path))
     assert "22,305 rounds" in said
+    told = set(re.findall(r"(\w+) +(\d+\xa0±\xa0\d+) +([\d,]+) +([\d,]+) +([\d,]+) +(\d+)", said))
+    document = (Path(__file__).parent.parent / "docs" / "replay.md").read_text()
+    rows = {f"| `{row[0]}` | {' | '.join(row[1:])} |".replace("\xa0", " ") for row in told}
+    assert len(rows) == 10
+    assert all(row in document for row in rows), rows
     results = json.loads((tmp_path / "results.json").read_text())["results"]
-    plain, waited, late = results.values()
-    assert [row["tuning"] for row in plain] == [row["tuning"] for row in waited]
-    backlog = {row[""]: row for row in late}["largest backlog"]
-    assert all(int(value.replace(",", "")) > 500 for name, value in backlog.items() if name)
-    assert all(int(row["largest backlog"]) < 100 for row in waited if row["largest backlog"] != "-")
+    plain, waited = results["plain"], results["wait of 24 hours"]
+    assert set(plain) == set(waited) == {"Shadow", "Simple", "Advanced", "AdaptiveExp3", "Tsallis"}
+    for name in plain:
+        assert plain[name]["most outstanding"][0] > 500
+        assert waited[name]["most outstanding"][0] < 100
+        assert 0 < plain[name]["regret"][0] < results["uniform regret"]
 
 
 def test_the_study_of_the_flights_repeats() -> None:

@@ -179,7 +179,7 @@ def test_what_cannot_be_evaluated_is_refused() -> None:
         evaluate(log, 3)
     with pytest.raises(InvalidInput, match="got 'best'"):
         evaluate(log, "best")  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match=r"decision \d+: the outcome 1 is outside the range from 0 to 0.5; set"):
+    with pytest.raises(InvalidInput, match=r"decision \d+: the outcome 1 is outside the range from 0 to 0.5; those"):
         evaluate(log, LOGGED, Outcomes(highest=0.5))
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 try:
     import typer
     from rich.console import Console
+    from rich.text import Text
 except ModuleNotFoundError as error:
     raise SystemExit(
         f"{error.name} is missing: install the lab with `make lab` or `pip install 'belated[lab]'`"
@@ -39,5 +40,5 @@ def main() -> None:
     try:
         app()
     except BelatedError as error:
-        Console(stderr=True).print(f"[red]error:[/red] {error}", highlight=False)
+        Console(stderr=True).print(Text.assemble(("error: ", "red"), str(error)), soft_wrap=True)
         sys.exit(2)

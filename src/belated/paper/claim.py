@@ -1,5 +1,6 @@
 """A claim: what it says, how to find out, and what was found. Plain data."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,8 +13,9 @@ from belated.lab.intervals import half_width
 from belated.reports import Figure, Table
 
 T = TypeVar("T")
+SEEDS_APART = 1000
 Samples = Sequence[float] | NDArray[np.float64]  # one for each seed
-STANDARD_ERRORS = 5.0  # an equality of means fails beyond so many: chance alone does it once in thousands of reports
+STANDARD_ERRORS = 5.0  # an equality of means fails beyond so many: chance alone does it in one report of a thousand
 
 
 class Kind(StrEnum):
@@ -48,8 +50,8 @@ class Effort(NamedTuple):
         return full if self.is_full else quick
 
     def seeds(self, quick: int, full: int) -> range:
-        """So many seeds, from the first one on."""
-        return range(self.seed, self.seed + self.pick(quick, full))
+        """So many seeds; those of another effort.seed are all different."""
+        return range(SEEDS_APART * self.seed, SEEDS_APART * self.seed + self.pick(quick, full))
 
 
 class Check(NamedTuple):
@@ -86,6 +88,11 @@ class Claim:
     is_beyond: bool = False  # not in the paper: Belated's own
 
 
+def digits(value: float) -> str:
+    """As many as mean something."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
 def exactly(what: str, is_true: bool, measured: str) -> Check:
     """A statement without chance in it."""
     return Check(what, measured, Verdict.HOLDS if is_true else Verdict.FAILS)
@@ -94,6 +101,8 @@ def exactly(what: str, is_true: bool, measured: str) -> Check:
 def judge_mean(samples: Samples, limit: float) -> Verdict:
     """Whether the mean is at most the limit: undecided if its 95% interval has the limit inside."""
     mean, half = float(np.mean(samples)), float(half_width(samples))
+    if not math.isfinite(mean):
+        return Verdict.FAILS
     if mean + half <= limit:
         return Verdict.HOLDS
     return Verdict.FAILS if mean - half > limit else Verdict.UNDECIDED
@@ -101,14 +110,16 @@ def judge_mean(samples: Samples, limit: float) -> Verdict:
 
 def at_most(what: str, samples: Samples, limit: float) -> Check:
     """The mean of the samples is at most the limit."""
-    text = f"{np.mean(samples):.4g} ± {float(half_width(samples)):.2g}, limit {limit:.4g}"
+    text = f"{digits(float(np.mean(samples)))} ± {digits(float(half_width(samples)))}, limit {digits(limit)}"
     return Check(what, text, judge_mean(samples, limit))
 
 
 def near(what: str, samples: Samples, value: float) -> Check:
     """The mean of the samples is the value, within STANDARD_ERRORS."""
     values = np.asarray(samples, np.float64)
+    if not np.isfinite(values).all():
+        return Check(what, "not a number", Verdict.FAILS)
     error = float(values.std(ddof=1) / np.sqrt(values.size))
     distance = abs(float(values.mean()) - value) / error if error > 0 else float(abs(values.mean() - value) > 1e-9) * 99
-    text = f"{values.mean():.4g} against {value:.4g}: {distance:.1f} standard errors"
+    text = f"{digits(float(values.mean()))} against {digits(value)}: {distance:.1f} standard errors"
     return Check(what, text, Verdict.HOLDS if distance <= STANDARD_ERRORS else Verdict.FAILS)

@@ -13,6 +13,10 @@ NUMBERS = {claim.name: number for number, claim in enumerate(CLAIMS, 1)}
 LEAD = (
     "Zimmert & Seldin, An Optimal Algorithm for Adversarial Bandits with Arbitrary Delays (AISTATS 2020): every claim "
     "of the paper, tried on this machine.",
+    "The learner keeps two learning rates; β_t is the inverse of the one that the delays tune. Two tunings are the "
+    "paper's: simple counts every observation outstanding, advanced stops counting what has waited too long (D̃ is D so "
+    "counted). Beyond the paper are the shadow, Belated's own tuning, and the certificate, a number that the expected "
+    "regret on these delays provably does not exceed, below the paper's bounds.",
     "Regret is the learner's expected loss minus that of the best single arm; k arms, n rounds, D the sum of all "
     "delays, natural logarithms. A theorem bounds an expectation, so a mean over seeds is judged with its 95% "
     "interval: it holds if the whole interval is below the bound, fails if all of it is above, and is undecided in "
@@ -64,9 +68,8 @@ def page_of(outcomes: Sequence[Outcome], effort: Effort) -> Page:
     """The whole report."""
     facts = {
         "mode": "full" if effort.is_full else "quick",
-        "first seed": str(effort.seed),
-        "seconds": f"{sum(outcome.seconds for outcome in outcomes):.0f}",
+        "seed": effort.seed,
+        "seconds": round(sum(outcome.seconds for outcome in outcomes)),
     }
-    return Page(
-        "The paper, executable", LEAD, [section_of(outcome) for outcome in outcomes], facts, results_of(outcomes)
-    )
+    sections = [section_of(outcome) for outcome in outcomes]
+    return Page("The paper, executable", LEAD, sections, facts, results_of(outcomes), has_mathematics=True)

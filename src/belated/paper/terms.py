@@ -30,13 +30,13 @@ class Terms(NamedTuple):
     b: Floats
     b_limit: Floats  # sum_i l_i x_i missing_i / beta_t, whose mean is at most o_t / beta_t
     c: Floats  # (C) of the game that ends with round t
-    alpha: Floats
     beta: Floats
-    noise: Floats  # rounding errors of the potentials, whose size is that of L
     outstanding: NDArray[np.int64]
-    largest_gap: float  # between Lobs_t of the game and the estimates by their definition
-    bias: float  # sum of drawn losses - L_{n+1} of the best arm - regret: 0 on average
-    variance: float  # of the bias, from the distributions: chance may not have shown it
+    noise: Floats  # rounding errors of the potentials, whose size is that of L
+    identity_gap: Floats  # (A) + (B) + the growth of (C), with the drawn arm, minus its loss: 0
+    estimate_gap: Floats  # between Lobs_t of the game and the estimates by their definition, relative
+    bias: Floats  # drawn loss - estimate of the best arm, minus what both are on average
+    variance: Floats  # of the bias, from the distributions: chance may not have shown it
 
 
 class Potential:
@@ -54,46 +54,54 @@ class Potential:
 
 def follow(tuning: Tuning, problem: lab.Problem, seed: int) -> Terms:
     """Play a game round by round, and compute the terms of each."""
-    k, n = problem.n_arms, problem.n_rounds
     delays = clip(problem.draw_delays(seed))
     losses = np.vstack(list(problem.loss_blocks(seed, delays)))
-    rates, game, potential = schedule(tuning, k, delays), Compiled(tuning, problem, delays, seed), Potential(k)
-    everything, arrived = np.zeros(k), np.zeros((n + 1, k))  # L_t; what arrives at the end of each round
     best = int(losses.sum(axis=0).argmin())
-    rows, observed, gap, bias, variance = [], np.zeros(k), 0.0, 0.0, 0.0
-    for t in range(n):
-        phi = [float(rates.alpha[t]), float(rates.beta[t])]
+    rates, game = schedule(tuning, problem.n_arms, delays), Compiled(tuning, problem, delays, seed)
+    potential = Potential(problem.n_arms)
+    everything, observed = np.zeros(problem.n_arms), np.zeros(problem.n_arms)  # L_t and Lobs_t by their definitions
+    arrived = np.zeros_like(losses)  # at the end of each round
+    rows = []
+    for t, row in enumerate(losses):
+        phi = float(rates.alpha[t]), float(rates.beta[t])
         known = game.policy[kernels.LOSSES].copy()
-        gap = max(gap, float(np.abs(known - observed).max() / max(1.0, observed.max())))
-        game.play(losses[t : t + 1])
+        game.play(row[None, :])
         x, arm = game.policy[kernels.X].copy(), int(game.arms[t])
-        rows.append(_round(potential, phi, losses[t], x, known, everything))
-        estimate = losses[t, arm] / x[arm]
-        before = potential(everything, *phi)
+        a, b = _terms(potential, phi, row, x, known, everything)
+        limit = float((row * x * (everything - known)).sum()) / phi[1] if phi[1] > 0 else 0.0
+        before, estimate = potential(everything, *phi), row[arm] / x[arm]
         everything[arm] += estimate
-        rows[-1] += [before - potential(everything, *phi), everything.min(), everything.max()]
+        fall = before - potential(everything, *phi)
+        gap = np.abs(known - observed).max() / max(1.0, observed.max())
+        drawn = a[arm] + b[arm] + fall - row[arm]
+        rows.append(
+            (x @ a, x @ b, limit, fall, everything.min(), everything.max(), drawn, gap, *_chance(row, x, arm, best))
+        )
         arrived[t + delays[t], arm] += estimate
         observed = observed + arrived[t]
-        errors = losses[t] - np.where(np.arange(k) == best, losses[t] / x, 0.0)  # of each arm, were it drawn
-        errors -= float(x @ losses[t]) - losses[t, best]
-        bias, variance = bias + float(errors[arm]), variance + float(x @ errors**2)
-    a, b, limit, falls, least, most = np.array(rows).T
+    mean_a, mean_b, b_limit, falls, least, most, identity, gaps, bias, variance = np.array(rows).T
     noise = NOISE * np.maximum(1.0, most)
-    counts = outstanding_counts(delays)
-    return Terms(a, b, limit, np.cumsum(falls) - least, rates.alpha, rates.beta, noise, counts, gap, bias, variance)
+    c, counts = np.cumsum(falls) - least, outstanding_counts(delays)
+    return Terms(mean_a, mean_b, b_limit, c, rates.beta, counts, noise, identity, gaps, bias, variance)
 
 
-def _round(
-    potential: Potential, phi: list[float], losses: Floats, x: Floats, known: Floats, all_: Floats
-) -> list[float]:
-    """E_t (A)_t, E_t (B)_t and the latter's limit given what is missing."""
-    at_known, at_all = potential(known, *phi), potential(all_, *phi)
-    a = b = 0.0
+def _terms(
+    potential: Potential, phi: tuple[float, float], losses: Floats, x: Floats, known: Floats, everything: Floats
+) -> tuple[Floats, Floats]:
+    """(A)_t and (B)_t for every arm, were it drawn; both are 0 where the loss is."""
+    a, b = np.zeros(x.size), np.zeros(x.size)
+    at_known, at_all = potential(known, *phi), potential(everything, *phi)
     for i in np.flatnonzero(losses):
         step = np.zeros(x.size)
         step[i] = losses[i] / x[i]
         after = potential(known + step, *phi) - at_known
-        a += x[i] * (losses[i] + after)
-        b += x[i] * (potential(all_ + step, *phi) - at_all - after)
-    missing = float((losses * x * (all_ - known)).sum())
-    return [a, b, missing / phi[1] if phi[1] > 0 else 0.0]
+        a[i] = losses[i] + after
+        b[i] = potential(everything + step, *phi) - at_all - after
+    return a, b
+
+
+def _chance(losses: Floats, x: Floats, arm: int, best: int) -> tuple[float, float]:
+    """How far the drawn loss minus the best arm's estimate is from its mean, and the variance of that."""
+    errors = losses - np.where(np.arange(x.size) == best, losses / x, 0.0)  # for each arm, were it drawn
+    errors -= float(x @ losses) - losses[best]
+    return float(errors[arm]), float(x @ errors**2)

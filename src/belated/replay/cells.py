@@ -26,8 +26,19 @@ def numbers(column: Column) -> Floats:
     if not is_sound:
         for index, cell in enumerate(column.cells):
             if cell and not _is_number(cell):
-                refuse(column, index, "is not a finite number such as 0.25")
+                refuse(column, index, f"is not a finite number such as 0.25{_hint(cell)}")
     return values
+
+
+def _hint(cell: str) -> str:
+    """How to write what was probably meant."""
+    if cell.lower() in ("nan", "null", "none", "na", "n/a"):
+        return "; leave the cell empty if nothing has come"
+    if cell.lower() in ("true", "false"):
+        return "; write 1 and 0"
+    if cell.endswith("%"):
+        return "; write 0.33 for 33%"
+    return "; write a decimal point, not a comma" if "," in cell else ""
 
 
 def _has_underscores(column: Column) -> bool:

@@ -1,6 +1,6 @@
 """The flights, studied: how late their feedback is, and what each tuning makes of it."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,7 @@ class Study(NamedTuple):
 
     headline: str
     remarks: list[str]
+    results: dict[str, Any]
     tables: list[Table]
     figures: list[Figure]
 
@@ -39,11 +40,13 @@ def regret_table(title: str, played: dict[str, Replays], uniform: float) -> Tabl
     rows = []
     for name, games in played.items():
         ends = games.regret[:, -1]
-        half = "" if len(ends) == 1 else f" ± {float(half_width(ends)):,.0f}"
+        half = "" if len(ends) == 1 else f"\u00a0±\u00a0{float(half_width(ends)):,.0f}"
         numbers = games.certificate, games.measured, games.total, games.largest_backlog
         rows.append((name, f"{ends.mean():,.0f}{half}", *(f"{values.mean():,.0f}" for values in numbers)))
     rows.append(("every airport alike", f"{uniform:,.0f}", "-", "-", "-", "-"))
-    return Table(title, ("tuning", "regret", "certificate", "measured", "D", "largest backlog"), rows)
+    return Table(
+        title, ("tuning", "regret ± 95%", "certificate", "measured certificate", "D", "most outstanding"), rows
+    )
 
 
 def regret_figure(played: dict[str, Replays]) -> Figure:
@@ -54,7 +57,7 @@ def regret_figure(played: dict[str, Replays]) -> Figure:
         points = games.checkpoints.tolist(), games.regret.mean(axis=0).tolist(), half.tolist()
         rows += list(zip([name] * games.checkpoints.size, *points, strict=True))
     columns = columns_of(("tuning", "round", "regret", "half width"), rows)
-    draw = lines("round", "regret", "tuning", half="half width")
+    draw = lines("round", "regret", "tuning", half="half width", dashed=("Tsallis",))
     return Figure("flights-regret", "Regret through the year 2013", columns, draw)
 
 
@@ -79,8 +82,9 @@ def study(seeds: range) -> Study:
     best, worst = plain["Shadow"].regret[:, -1].mean(), plain["Simple"].regret[:, -1].mean()
     return Study(
         f"{data.times.size:,} rounds; regret {best:,.0f} with the shadow, {worst:,.0f} with ZS20's simple tuning, "
-        f"{uniform:,.0f} with every airport alike",
+        f"{uniform:,.0f} with every airport alike ({len(seeds)} seed{'s' if len(seeds) > 1 else ''})",
         ["The shadow follows its bold learner all year: its curve is that of Tsallis."] if is_bold else [],
+        {"plain": numbers_of(plain), "wait of 24 hours": numbers_of(waited), "uniform regret": uniform},
         [
             regret_table("Through the year", plain, uniform),
             regret_table("With a wait of 24 hours, then loss 1", waited, uniform),
@@ -88,6 +92,20 @@ def study(seeds: range) -> Study:
         ],
         [regret_figure(plain), shares_figure(plain["Shadow"], data.arm_names), *late_figures(data)],
     )
+
+
+def numbers_of(played: dict[str, Replays]) -> dict[str, dict[str, list[float]]]:
+    """For programs: a number for each seed."""
+    return {
+        name: {
+            "regret": games.regret[:, -1].tolist(),
+            "certificate": games.certificate.tolist(),
+            "measured certificate": games.measured.tolist(),
+            "total delay": games.total.tolist(),
+            "most outstanding": games.largest_backlog.tolist(),
+        }
+        for name, games in played.items()
+    }
 
 
 def waiting_of(data: Flights) -> Table:

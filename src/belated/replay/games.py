@@ -162,6 +162,7 @@ def _play_once(learner: Any, losses: Floats, told_at: Floats, told: Floats, time
             heappush(due, (when, decision.round, told.item(t, decision.arm)))
         if (t + 1) % STRIDE == 0:
             progress.advance(STRIDE)
+    progress.advance(n_rounds % STRIDE)
     is_certified = isinstance(learner, FTRL)
     certificate = learner.certificate() if is_certified else math.nan
     measured = learner.measured_certificate() if is_certified else math.nan

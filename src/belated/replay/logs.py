@@ -116,16 +116,22 @@ def _names(table: Table, columns: Columns) -> dict[str, str]:
     names: dict[str, str] = asdict(columns)
     if names["probability"] == Columns.probability not in table.header:
         del names["probability"]
-    for use, name in names.items():
-        if name not in table.header:
-            lowered = {there.lower(): there for there in table.header}
-            near = [lowered[key] for key in difflib.get_close_matches(name.lower(), lowered, n=1)]
-            hint = f"is it {near[0]!r}? " if near else ""
-            raise InvalidInput(
-                f"{table.path}: no column {name!r} for the {use}; there are {', '.join(map(repr, table.header))}; "
-                f"{hint}rename it, or say what it is called: Columns({use}=...)"
-            )
+    missing = {use: name for use, name in names.items() if name not in table.header}
+    if missing:
+        options = ", ".join(f"--{use}".replace("_", "-") for use in missing)
+        raise InvalidInput(
+            f"{table.path}: no column {', '.join(f'{name!r} for the {use}' for use, name in missing.items())}; "
+            f"there are {', '.join(map(repr, table.header))}; {_near(table.header, list(missing.values()))}"
+            f"rename them, or say what they are called: {options}, or Columns(...) in Python"
+        )
     return names
+
+
+def _near(header: list[str], missing: list[str]) -> str:
+    """The nearest names there are."""
+    lowered = {there.lower(): there for there in header}
+    near = [lowered[key] for name in missing for key in difflib.get_close_matches(name.lower(), lowered, n=1)]
+    return f"is it {' and '.join(map(repr, near))}? " if near else ""
 
 
 def _column(table: Table, stretch: Stretch, name: str) -> Column:

@@ -117,6 +117,8 @@ def _learned(log: Log, tuning: Tuning, losses: Floats, probabilities: Floats, pr
         learner.record(arm, probability)
         if progress is not None and (t + 1) % STRIDE == 0:
             progress.advance(STRIDE)
+    if progress is not None:
+        progress.advance(log.times.size % STRIDE)
     return chances
 
 

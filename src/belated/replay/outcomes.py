@@ -42,7 +42,8 @@ def losses_of(log: Log, outcomes: Outcomes) -> Floats:
         first = int(outside.argmax())
         raise InvalidInput(
             f"{log.place(first)}: the outcome {values[first]:g} is outside the range from {outcomes.lowest:g} to "
-            f"{outcomes.highest:g}; set lowest and highest to the range an outcome can have"
+            f"{outcomes.highest:g}; those of the log run from {np.nanmin(values):g} to {np.nanmax(values):g}: set "
+            "lowest and highest (--lowest, --highest) to what an outcome can be"
         )
     scaled = np.clip((values - outcomes.lowest) / (outcomes.highest - outcomes.lowest), 0.0, 1.0)
     return np.asarray(1.0 - scaled if outcomes.is_reward else scaled)

@@ -13,7 +13,7 @@ from belated.reports import Figure, Table, columns_of, lines
 from belated.tunings import outstanding_counts
 
 Integers = NDArray[np.int64]
-LEVELS = ("median", "90%", "99%", "largest")
+LEVELS = ("half of them", "9 in 10", "99 in 100", "all")
 POINTS = 300  # of a curve: more than a screen can show
 UNITS = (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
 
@@ -23,9 +23,10 @@ def in_words(seconds: float, *, has_dates: bool) -> str:
     if math.isnan(seconds):
         return "-"
     if not has_dates:
-        return f"{seconds:,.6g}"
+        return f"{seconds:,.0f}" if seconds >= 1000 else f"{seconds:.4g}"
     name, size = next((unit for unit in UNITS if seconds >= unit[1]), UNITS[-1])
-    return f"{seconds / size:.3g} {name}"
+    number = f"{seconds / size:.3g}"
+    return f"{number} {name.removesuffix('s') if number == '1' else name}"
 
 
 def _count(value: float) -> str:
@@ -37,16 +38,16 @@ def waiting_table(title: str, measured: Mapping[str, Waiting], *, has_dates: boo
     unit = "time" if has_dates else "time (the file's unit)"
     by_name: dict[str, list[str]] = {}
     for waiting in measured.values():
-        cells = {f"rounds, {name}": _count(value) for name, value in zip(LEVELS, waiting.rounds, strict=True)}
+        cells = {f"decisions waited, {name}": _count(value) for name, value in zip(LEVELS, waiting.rounds, strict=True)}
         for name, value in zip(LEVELS, waiting.seconds, strict=True):
-            cells[f"{unit}, {name}"] = in_words(value, has_dates=has_dates)
+            cells[f"{unit} waited, {name}"] = in_words(value, has_dates=has_dates)
         cells |= {
             "never reported": f"{waiting.share_never:.2%}",
-            "after the end": f"{waiting.share_after:.2%}",
-            "largest backlog": f"{waiting.largest_backlog:,}",
-            "D": f"{waiting.total:,}",
-            "m": f"{waiting.best_skipping:,.0f}",
-            "left out for m": f"{waiting.skipped:,}",
+            "came after the last decision": f"{waiting.share_after:.2%}",
+            "most outstanding at once": f"{waiting.largest_backlog:,}",
+            "total delay D": f"{waiting.total:,}",
+            "m (D without the worst rounds)": f"{waiting.best_skipping:,.0f}",
+            "rounds left out for m": f"{waiting.skipped:,}",
         }
         for name, cell in cells.items():
             by_name.setdefault(name, []).append(cell)
@@ -58,8 +59,8 @@ def tail_figure(name: str, title: str, delays: Mapping[str, Integers]) -> Figure
     largest = max(int(values[values < NEVER].max(initial=1)) for values in delays.values())
     at = np.unique(np.geomspace(1, largest + 1, POINTS).astype(np.int64))
     rows = [(label, int(d), float((values >= d).mean())) for label, values in delays.items() for d in at]
-    columns = columns_of(("what", "rounds waited", "share still missing"), rows)
-    draw = lines("rounds waited", "share still missing", "what", scales=("log", "log"))
+    columns = columns_of(("what", "decisions waited", "still missing"), rows)
+    draw = lines("decisions waited", "still missing", "what", scales=("log", "linear"), percent=True)
     return Figure(name, title, columns, draw)
 
 

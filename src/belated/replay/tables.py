@@ -51,7 +51,7 @@ def open_table(path: Path) -> Table:
         return _open_csv(path)
     if path.suffix.lower() == ".parquet":
         return _open_parquet(path)
-    raise InvalidInput(f"{path}: the file must end in .csv or .parquet")
+    raise InvalidInput(f"{path}: the file must end in .csv or .parquet; export it as one of these")
 
 
 def _open_csv(path: Path) -> Table:
@@ -60,6 +60,9 @@ def _open_csv(path: Path) -> Table:
     if line == 0:
         raise InvalidInput(f"{path} is empty: its first line must name the columns")
     names = [name.strip() for name in header]
+    for separator, word in ((";", "semicolons"), ("\t", "tabs")):
+        if len(names) == 1 and separator in names[0]:
+            raise InvalidInput(f"{path} is separated by {word}: save it with commas, and numbers with a decimal point")
     _check_header(path, names)
     return Table(path, "line", names, _csv_stretches(path, records, len(names)))
 
@@ -137,7 +140,7 @@ def _as_text(column: Any) -> Any:
         column = polars.Series(
             column.name, [f"<{column.dtype}>"] * len(column)
         )  # no name or number, and refused as such
-    return column.cast(polars.String).fill_null("")
+    return column.cast(polars.String).fill_null("").str.strip_chars()
 
 
 def _parquet_stretches(texts: Any) -> Iterator[Stretch]:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from belated.bounds import best_skipping, clip
+from belated.errors import InvalidInput
 from belated.lab.delays import NEVER
 from belated.replay.logs import Log
 from belated.tunings import outstanding_counts
@@ -45,6 +46,8 @@ def delays_in_rounds(times: Floats, outcome_times: Floats) -> Integers:
     The feedback of round t can be used in the first round u > t with time_u >= outcome_time_t; d_t = u - t - 1, and
     NEVER if there is no such round. Times must not decrease.
     """
+    if (np.diff(times) < 0).any():
+        raise InvalidInput("times must not decrease: sort the decisions first")
     rounds = np.arange(times.size)
     usable = np.maximum(np.searchsorted(times, outcome_times), rounds + 1)
     return np.where(usable < times.size, usable - rounds - 1, NEVER)

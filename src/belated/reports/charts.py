@@ -1,6 +1,7 @@
 """Charts: a figure is a table of numbers and a way to draw it, so that the CSV holds just what is shown."""
 
 import io
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
@@ -16,6 +17,7 @@ STYLE: dict[Any, Any] = {
     "axes.spines.right": False,
     "axes.grid": True,
     "grid.alpha": 0.25,
+    "text.parse_math": False,  # a name may hold a $
     "svg.hashsalt": "belated",  # the same figure gives the same file
 }
 SIZE = (6.4, 4.2)  # inches: one panel, readable on a phone
@@ -39,7 +41,8 @@ def render(figure: Figure) -> dict[str, bytes]:
     matplotlib.use("Agg")
     from matplotlib import pyplot  # noqa: PLC0415
 
-    with pyplot.rc_context(STYLE):
+    with pyplot.rc_context(STYLE), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # an emoji in a name: a box will do
         canvas, axis = pyplot.subplots(figsize=SIZE, layout="constrained")
         figure.draw(axis, figure.columns)
         axis.set_title(figure.title, fontsize=12, loc="left")
@@ -50,6 +53,11 @@ def render(figure: Figure) -> dict[str, bytes]:
             images[kind] = stream.getvalue()
         pyplot.close(canvas)
     return images
+
+
+def shortened(name: str, length: int = 26) -> str:
+    """A label that leaves room for the picture."""
+    return name if len(name) <= length else f"{name[: length - 1]}…"
 
 
 def columns_of(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:
@@ -76,6 +84,7 @@ def lines(
     scales: tuple[str, str] = ("linear", "linear"),
     dashed: Sequence[str] = (),
     marked: str | None = None,
+    percent: bool = False,
 ) -> Draw:
     """A line for each value of `by`, with a band of +- `half`; those of `dashed` are dashed, `marked` rows get a dot.
 
@@ -97,6 +106,8 @@ def lines(
                 points = [(a, b) for a, b, is_marked in zip(rows[x], rows[y], rows[marked], strict=True) if is_marked]
                 axis.plot(*zip(*points, strict=True) if points else ([], []), "o", color=colour, markersize=5)
         axis.set(xlabel=x, ylabel=y, xscale=scales[0], yscale=scales[1])
+        if percent:
+            axis.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
         if len(parts) > 1:
             axis.legend(fontsize=9, frameon=False)
 
@@ -129,7 +140,12 @@ def intervals(value: str, low: str, high: str, category: str) -> Draw:
         heights = range(len(columns[category]))
         axis.hlines(heights, columns[low], columns[high], color=COLOURS[0], linewidth=2)
         axis.plot(columns[value], heights, "o", color=COLOURS[1], markersize=6)
-        axis.set(xlabel=value, yticks=heights, yticklabels=columns[category], ylim=(len(heights) - 0.4, -0.6))
+        axis.set(
+            xlabel=value,
+            yticks=heights,
+            yticklabels=list(map(shortened, columns[category])),
+            ylim=(len(heights) - 0.4, -0.6),
+        )
         axis.locator_params(axis="x", nbins=6)
 
     return draw
@@ -150,6 +166,6 @@ def bars(value: str, category: str, by: str, *, half: str | None = None, scale: 
         axis.grid(visible=False, axis="y")
         if scale == "linear":
             axis.locator_params(axis="x", nbins=6)
-        axis.legend(fontsize=9, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=3)
+        axis.legend(fontsize=9, frameon=False, loc="upper center", bbox_to_anchor=(0.4, -0.13), ncols=2)
 
     return draw

@@ -6,16 +6,21 @@ import io
 import json
 import math
 import platform
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any, final
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
 import belated
 from belated.errors import InvalidInput
 from belated.reports.charts import Columns, Figure, render
 
+RESULTS = "results.json"
 VERSIONED = ("numpy", "numba", "polars", "matplotlib")
 
 
@@ -54,8 +59,9 @@ class Page:
     title: str
     lead: Sequence[str]
     sections: Sequence[Section]
-    facts: Mapping[str, str]
+    facts: Mapping[str, Any]
     results: Any  # what a program wants to read: results.json
+    has_mathematics: bool = False  # otherwise a name such as v_t is left as it is
 
 
 def versions() -> dict[str, str]:
@@ -100,6 +106,13 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def mathematics(words: str) -> Markup:
+    """Escaped, with o_t and n^(3/4) as they are printed: an index below, an exponent above."""
+    safe = str(escape(words))
+    safe = re.sub(r"(?<![\w/-])([A-Za-zβ])_([A-Za-z]+)(?![\w-])", r"\1<sub>\2</sub>", safe)
+    return Markup(re.sub(r"\^(?:\(([^)]*)\)|([\d.]+\d))", lambda found: f"<sup>{found[1] or found[2]}</sup>", safe))  # noqa: S704
+
+
 def _embedded(kind: str, content: bytes) -> str:
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
@@ -109,7 +122,7 @@ def _pictures(figure: Figure, out: Path) -> dict[str, str]:
     images, numbers = render(figure), as_csv(figure.columns)
     for kind, image in images.items():
         (out / "figures" / f"{figure.name}.{kind}").write_bytes(image)
-    (out / "numbers" / f"{figure.name}.csv").write_text(numbers)
+    (out / "numbers" / f"{figure.name}.csv").write_text(numbers, encoding="utf-8")
     return {
         "name": figure.name,
         "title": figure.title,
@@ -118,10 +131,19 @@ def _pictures(figure: Figure, out: Path) -> dict[str, str]:
     }
 
 
+def forget_earlier(out: Path, files: Sequence[str]) -> None:
+    """Remove what an earlier report of ours has left in the folder and this one does not have."""
+    try:
+        earlier = json.loads((out / RESULTS).read_text(encoding="utf-8"))["files"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    for name in set(earlier) - set(files):
+        if name.startswith(("figures/", "numbers/")) and ".." not in name:
+            (out / name).unlink(missing_ok=True)
+
+
 def write(page: Page, out: Path) -> Path:
     """Write report.html, figures/, numbers/ and results.json into a folder; the path of the page."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  (only pages need it)
-
     make_folder(out)
     environment = Environment(
         loader=PackageLoader("belated.reports", "."),
@@ -130,10 +152,21 @@ def write(page: Page, out: Path) -> Path:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    pictures = {figure.name: _pictures(figure, out) for section in page.sections for figure in section.figures}
+    figures = [figure for section in page.sections for figure in section.figures]
+    files = [f"figures/{figure.name}.{kind}" for figure in figures for kind in ("png", "svg")]
+    files += [f"numbers/{figure.name}.csv" for figure in figures]
+    forget_earlier(out, files)
+    environment.filters["mathematics"] = mathematics if page.has_mathematics else escape
+    pictures = {figure.name: _pictures(figure, out) for figure in figures}
     facts = {**page.facts, "versions": ", ".join(f"{name} {version}" for name, version in versions().items())}
     html = environment.get_template("page.html").render(page=page, pictures=pictures, facts=facts)
-    (out / "report.html").write_text(html)
-    results = {"title": page.title, **page.facts, "versions": versions(), "results": plain(page.results)}
-    (out / "results.json").write_text(json.dumps(results, indent=1, allow_nan=False) + "\n")
+    (out / "report.html").write_text(html, encoding="utf-8")
+    results = {
+        "title": page.title,
+        **page.facts,
+        "versions": versions(),
+        "files": ["report.html", *files],
+        "results": plain(page.results),
+    }
+    (out / RESULTS).write_text(json.dumps(results, indent=1, allow_nan=False) + "\n", encoding="utf-8")
     return out / "report.html"

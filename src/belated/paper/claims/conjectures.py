@@ -74,7 +74,8 @@ def investigate(effort: Effort) -> Finding:
     second, orders = permuted(effort)
     fits = {row[0]: row[3] for row in growths.rows}
     return Finding(
-        f"better fit without delays: {fits['no delays']}; advanced, fixed delay 100: {fits['advanced, fixed 100']}",
+        f"on stochastic losses regret grows like {fits['no delays']} n without delays, and like "
+        f"{fits['advanced, fixed 100']} n with delay 100 (advanced), by the better fit",
         figures=[first, second],
         tables=[growths, orders],
         remarks=(

@@ -80,8 +80,10 @@ def investigate(effort: Effort) -> Finding:
         for algorithm in lab.ALGORITHMS
         if algorithm.mark != "-"
     }
+    bounded = sum(row.bound is not None for rows in systems.values() for row in rows)
     return Finding(
-        f"{len(systems)} systems on {len(DELAYS)} kinds of delay, every regret within its own bound",
+        f"{len(systems)} systems on {len(DELAYS)} kinds of delay: {bounded} of {len(systems) * len(DELAYS)} pairs have "
+        "a bound, none is exceeded",
         [judge(systems)],
         [figure(systems)],
         [table(f"Regret ± 95% interval ≤ its bound, if it has one (k = {k}, n = {n:,})", systems)],

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from belated import bounds, lab
 from belated.paper import grid
-from belated.paper.claim import Claim, Effort, Finding, Kind
+from belated.paper.claim import Check, Claim, Effort, Finding, Kind, exactly
+from belated.paper.claims.the_game import random_delays
 from belated.tunings import Simple, Tuning, schedule
 
 OWN_LOSSES: dict[str, lab.Losses] = {
@@ -40,6 +41,20 @@ def general_bound(tuning: Tuning) -> grid.Bound:
     return bound
 
 
+def algebra(effort: Effort) -> Check:
+    """beta_n ln k + sum_t o_t / beta_t <= sqrt(8 D ln k) with the tuning's own rates."""
+    generator, runs = np.random.default_rng([effort.seed, 5]), effort.pick(1_000, 20_000)
+    largest = 0.0
+    for _ in range(runs):
+        delays, n_arms = random_delays(generator), int(generator.choice([2, 3, 8, 100]))
+        plain = 4 * math.sqrt(n_arms * delays.size)
+        allowed = bounds.theorem_1(n_arms, delays) - plain
+        if allowed > 0:
+            largest = max(largest, (general_bound(Simple())(n_arms, delays) - plain) / allowed)
+    text = f"largest share of √(8 D ln k): {largest:.3f}, {runs:,} delay sequences"
+    return exactly("The general form with the simple tuning's rates is at most the bound", largest <= 1 + 1e-9, text)
+
+
 def own_rules(effort: Effort) -> list[grid.Cell]:
     """Both rules on every kind of delay."""
     cells = []
@@ -64,6 +79,7 @@ def investigate(effort: Effort) -> Finding:
         f"regret at most {nearest.ratio:.2f} of the bound on {len(measured)} problems",
         [
             grid.judge("Reg ≤ 4 √(kn) + √(8 D ln k), simple tuning", measured),
+            algebra(effort),
             grid.judge("Reg ≤ 4 √(kn) + β_n ln k + Σ o_t / β_t, rules of one's own", own),
         ],
         [

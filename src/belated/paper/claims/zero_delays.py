@@ -36,7 +36,7 @@ def largest_gap(problem: lab.Problem, seed: int) -> float:
         weights = tsallis_weights(estimates, 2 / np.sqrt(t + 1))
         _, suffered = game.play(losses[t : t + 1])
         arm = int(game.arms[t])
-        gap = max(gap, float(np.abs(game.policy[kernels.X] - weights).max()))
+        gap = float(np.maximum(gap, np.abs(game.policy[kernels.X] - weights).max()))  # keeps a NaN
         estimates[arm] += suffered[0] / weights[arm]
     return gap
 
