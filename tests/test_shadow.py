@@ -254,9 +254,10 @@ def test_the_mean_of_the_measured_certificate_is_at_least_the_mean_regret(losses
     problem = lab.Problem(LOSSES[losses], DELAYS[delays], n_arms=4, n_rounds=600)
     tunings: list[Tuning] = [Shadow(), Advanced(), Tsallis(), AdaptiveExp3()]
     for tuning in tunings:
-        certified = lab.certify(tuning, problem, range(6), checkpoints=[100])
+        seeds = 60 if losses == "comeback" else 6  # rare draws with a large weight decide its games
+        certified = lab.certify(tuning, problem, range(seeds), checkpoints=[100])
         margin = certified.measured - certified.regret
-        assert (margin.mean(axis=0) > 3 * margin.std(axis=0, ddof=1) / math.sqrt(6)).all()  # and not by chance
+        assert (margin.mean(axis=0) > 3 * margin.std(axis=0, ddof=1) / math.sqrt(seeds)).all()  # and not by chance
 
 
 def test_the_measured_certificate_by_its_definition() -> None:

@@ -17,7 +17,7 @@ STYLE: dict[Any, Any] = {
     "axes.spines.right": False,
     "axes.grid": True,
     "grid.alpha": 0.25,
-    "text.parse_math": False,  # a name may hold a $
+    "text.parse_math": False,  # a name may hold a $; so ticks must be plain too
     "svg.hashsalt": "belated",  # the same figure gives the same file
 }
 SIZE = (6.4, 4.2)  # inches: one panel, readable on a phone
@@ -75,6 +75,13 @@ def groups(columns: Columns, by: str) -> dict[Any, dict[str, list[Any]]]:
     return parts
 
 
+def plain_ticks(side: Any) -> None:
+    """1,000 in place of 10 to the power of 3; with less than a decade to show, its parts get numbers too."""
+    low, high = sorted(side.get_view_interval())
+    side.set_major_formatter(lambda value, _: f"{value:,g}")
+    side.set_minor_formatter((lambda value, _: f"{value:,g}") if high < 10 * low else (lambda _value, _: ""))
+
+
 def lines(
     x: str,
     y: str,
@@ -106,6 +113,9 @@ def lines(
                 points = [(a, b) for a, b, is_marked in zip(rows[x], rows[y], rows[marked], strict=True) if is_marked]
                 axis.plot(*zip(*points, strict=True) if points else ([], []), "o", color=colour, markersize=5)
         axis.set(xlabel=x, ylabel=y, xscale=scales[0], yscale=scales[1])
+        for side, scale in zip((axis.xaxis, axis.yaxis), scales, strict=True):
+            if scale == "log":
+                plain_ticks(side)
         if percent:
             axis.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
         if len(parts) > 1:
