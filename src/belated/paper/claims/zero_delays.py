@@ -41,9 +41,7 @@ def largest_gap(problem: lab.Problem, seed: int) -> float:
         game.play(row[None, :])
         arm = int(game.arms[t])
         estimates[arm] += row[arm] / weights[arm]
-        grown = np.abs(
-            game.policy[kernels.LOSSES] / np.maximum(estimates, 1.0) - estimates / np.maximum(estimates, 1.0)
-        )
+        grown = np.abs(game.policy[kernels.LOSSES] - estimates) / np.maximum(estimates, 1.0)
         gap = float(np.max([gap, np.abs(game.policy[kernels.X] - weights).max(), grown.max()]))  # keeps a NaN
     return gap
 
