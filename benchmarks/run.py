@@ -1,4 +1,4 @@
-"""`make bench`: every promise about speed and memory, measured now and judged as a ratio within this run.
+"""`make bench`: every promise about speed and memory, measured now and judged, where it can be as a ratio in this run.
 
 `make shadow` runs the part of benchmarks/shadow.py alone. Each figure is the best of several repeats, and what is
 compared takes turns, since machines are noisy. Exits with 1 if a bar is missed.
@@ -8,13 +8,14 @@ import sys
 
 import lab
 import learner
+import paper
 import shadow
 from judging import missed
 
 
 def main() -> None:
     """Run everything, or the parts of one file, and say what was missed."""
-    wanted = sys.argv[1:] or ["learner", "lab", "shadow"]
+    wanted = sys.argv[1:] or ["learner", "lab", "shadow", "paper"]
     for part in (
         learner.ask_and_tell,
         learner.kernel_alone,
@@ -26,6 +27,7 @@ def main() -> None:
         lab.memory,
         shadow.cost,
         shadow.regret,
+        paper.quick,
     ):
         if part.__module__ in wanted:
             part()

@@ -212,6 +212,20 @@ def test_progress_shows_after_two_seconds(monkeypatch: pytest.MonkeyPatch) -> No
     assert "50%" in screen.getvalue()
 
 
+def test_a_bar_inside_another_only_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "PATIENCE", -1.0)
+    outer, inner = io.StringIO(), io.StringIO()
+    with progress.Progress("whole", 10, Console(file=outer, force_terminal=True)) as bar:
+        with progress.Progress("part", 10, Console(file=inner, force_terminal=True)) as part:
+            part.advance(10)
+        bar.advance(5, "second half")
+    assert inner.getvalue() == ""
+    assert "second half" in outer.getvalue()
+    with progress.Progress("next", 10, Console(file=inner, force_terminal=True)) as part:
+        part.advance(1)
+    assert "next" in inner.getvalue()
+
+
 def test_bad_calls_are_refused_before_any_work() -> None:
     problem = lab.Problem(lab.Bernoulli(), lab.NoDelay(), n_arms=2, n_rounds=50)
     with pytest.raises(InvalidInput, match="at least one seed"):

@@ -65,7 +65,7 @@ def paper(
     claims, effort = chosen(only), Effort(full, seed, workers)
     pages.make_folder(out)
     print_row(Text("claim", "dim"), Text("verdict", "dim"), Text("measured", "dim"))
-    outcomes = run(claims, effort, tell)
+    outcomes = run(claims, effort, tell, console if console.is_terminal else None)
     page = pages.write(page_of(outcomes, effort), out)
     broken = [title_of(outcome) for outcome in outcomes if outcome.is_broken]
     if broken:

@@ -53,7 +53,9 @@ class Progress:
     def _open(self) -> None:
         from rich.console import Console  # noqa: PLC0415  (only a terminal needs it)
         from rich.progress import Progress as Bar  # noqa: PLC0415
+        from rich.progress import TimeElapsedColumn  # noqa: PLC0415
 
-        self._bar = Bar(console=self._console or Console(stderr=True), transient=True)
+        columns = *Bar.get_default_columns(), TimeElapsedColumn()  # that one moves even while nothing is finished
+        self._bar = Bar(*columns, console=self._console or Console(stderr=True), transient=True)
         self._bar.add_task(self._title, total=self._total)
         self._bar.start()

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from belated.paper.claim import Effort, Kind
+from belated.paper.claim import SEEDS_APART, Effort, Kind
 from belated.paper.claims import CLAIMS
 from belated.paper.running import Outcome
 from belated.reports import Page, Section, Table
@@ -69,6 +69,7 @@ def page_of(outcomes: Sequence[Outcome], effort: Effort) -> Page:
     facts = {
         "mode": "full" if effort.is_full else "quick",
         "seed": effort.seed,
+        "seeds of the games": f"{SEEDS_APART * effort.seed} and the following, as many as each claim says",
         "seconds": round(sum(outcome.seconds for outcome in outcomes)),
     }
     sections = [section_of(outcome) for outcome in outcomes]

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from belated.lab.progress import Progress
 from belated.paper.claim import SEVERITY, Check, Claim, Effort, Finding, Kind, Verdict
@@ -37,10 +37,15 @@ def verdict_of(claim: Claim, checks: Iterable[Check]) -> Verdict:
     return max((check.verdict for check in checks), key=SEVERITY.index, default=Verdict.UNDECIDED)
 
 
-def run(claims: Iterable[Claim], effort: Effort, tell: Callable[[Outcome], None] = lambda _: None) -> list[Outcome]:
-    """Try every claim; `tell` hears of each as soon as it is judged."""
+def run(
+    claims: Iterable[Claim],
+    effort: Effort,
+    tell: Callable[[Outcome], None] = lambda _: None,
+    console: Any = None,
+) -> list[Outcome]:
+    """Try every claim; `tell` hears of each as soon as it is judged. If it prints, the bar needs the same console."""
     chosen, outcomes = list(claims), []
-    with Progress("the paper", sum(claim.cost for claim in chosen)) as progress:
+    with Progress("the paper", sum(claim.cost for claim in chosen), console) as progress:
         for claim in chosen:
             progress.advance(0, claim.title)
             started = time.perf_counter()

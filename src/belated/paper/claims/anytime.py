@@ -85,5 +85,5 @@ CLAIM = Claim(
         "doubled guess when it proved too small. Each restart forgets what was learned. ZS20 needs no restarts.",
     ),
     investigate,
-    cost=6,
+    cost=5,
 )

@@ -94,5 +94,5 @@ CLAIM = Claim(
         "but not their order. Here is what two experiments show; they prove nothing.",
     ),
     investigate,
-    cost=6,
+    cost=3,
 )

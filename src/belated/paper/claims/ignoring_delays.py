@@ -103,5 +103,5 @@ CLAIM = Claim(
         "average, beside the proven one, true for all losses.",
     ),
     investigate,
-    cost=8,
+    cost=3,
 )

@@ -89,5 +89,5 @@ CLAIM = Claim(
         "nothing can be learned in time, and every algorithm has exactly the same expected regret.",
     ),
     investigate,
-    cost=4,
+    cost=1,
 )

@@ -111,5 +111,5 @@ CLAIM = Claim(
         "in expectation over the arm drawn, with the convex conjugates of the proof.",
     ),
     investigate,
-    cost=10,
+    cost=3,
 )

@@ -11,5 +11,5 @@ def investigate(effort: Effort) -> Finding:
 
 
 CLAIM = Claim(
-    "real-delays", "Real delays: New York flights 2013", Kind.EXPERIMENT, STORY, investigate, 8, is_beyond=True
+    "real-delays", "Real delays: New York flights 2013", Kind.EXPERIMENT, STORY, investigate, 6, is_beyond=True
 )

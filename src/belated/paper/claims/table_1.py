@@ -104,5 +104,5 @@ CLAIM = Claim(
         "stays the same while all losses jump up and down.",
     ),
     investigate,
-    cost=10,
+    cost=19,
 )

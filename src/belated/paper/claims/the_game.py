@@ -113,5 +113,5 @@ CLAIM = Claim(
         "and a game that goes on longer begins with the same rounds.",
     ),
     investigate,
-    cost=3,
+    cost=1,
 )

@@ -100,5 +100,5 @@ CLAIM = Claim(
         "For any other proper rule β_t it is at most 4 √(kn) + β_n ln k + Σ o_t / β_t.",
     ),
     investigate,
-    cost=9,
+    cost=8,
 )

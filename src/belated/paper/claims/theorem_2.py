@@ -115,5 +115,5 @@ CLAIM = Claim(
         "Belated proves 3 m + 3 ln k in place of 10 max{m, 2 ln k}, and a certificate below both.",
     ),
     investigate,
-    cost=14,
+    cost=8,
 )

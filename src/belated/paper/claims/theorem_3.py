@@ -133,5 +133,5 @@ CLAIM = Claim(
         "not know S: the theorem holds for all of them at once, so for the best one.",
     ),
     investigate,
-    cost=6,
+    cost=4,
 )

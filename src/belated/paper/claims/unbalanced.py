@@ -87,5 +87,5 @@ CLAIM = Claim(
         "and the simple tuning's bound of order n^(3/4). The advanced tuning, which stops waiting, keeps n^(1/2).",
     ),
     investigate,
-    cost=2,
+    cost=1,
 )

@@ -78,5 +78,5 @@ CLAIM = Claim(
         "algorithm is Tsallis-INF, which is optimal for adversarial and for stochastic losses.",
     ),
     investigate,
-    cost=2,
+    cost=1,
 )
