@@ -17,7 +17,7 @@ test: $(VENV)/test.stamp $(VENV)/flights.stamp ## lint, types and all tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile
 
 bench: $(VENV)/bench.stamp ## speed and memory, as ratios to peers measured in the same run
 	$(BIN)/python benchmarks/run.py
