@@ -187,9 +187,9 @@ def test_some_claims_only_in_the_order_of_the_paper_and_with_another_seed(tmp_pa
 
 
 def test_the_whole_paper_holds_within_two_minutes(tmp_path: Path) -> None:
-    started = time.perf_counter()
+    started = time.process_time()  # of all threads: other tests run beside this one, and `make bench` times it alone
     result = runner.invoke(cli.app, ["paper", "--out", str(tmp_path)], catch_exceptions=False)
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
     assert result.exit_code == 0
     verdicts = {row["claim"]: row["verdict"] for row in json.loads((tmp_path / "results.json").read_text())["results"]}
     experiments = {claim.name for claim in paper.CLAIMS if claim.kind is Kind.EXPERIMENT}
