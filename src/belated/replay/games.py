@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from belated.errors import InvalidInput
-from belated.lab.games import default_checkpoints
+from belated.lab.games import as_checkpoints
 from belated.lab.progress import Progress
 from belated.learners import FTRL, Learner
 from belated.tunings import Tuning
@@ -78,7 +78,7 @@ def play(
     times[u] >= landed[t, a] (infinite: never).
     """
     n_rounds, n_arms = _checked(losses, landed, times)
-    at = default_checkpoints(n_rounds) if checkpoints is None else _as_checkpoints(checkpoints, n_rounds)
+    at = as_checkpoints(checkpoints, n_rounds)
     make = _maker(player)
     told_at, told = _with_wait(losses, landed, times, wait)
     numbers = [whole_number("seed", seed, 0) for seed in seeds]
@@ -117,11 +117,6 @@ def _refuse(values: Floats, is_wrong: NDArray[np.bool_], rule: str, hint: str) -
     if is_wrong.any():
         first = np.argwhere(is_wrong)[0]
         raise InvalidInput(f"{rule}, got {values[tuple(first)]} in round {first[0] + 1}; {hint}")
-
-
-def _as_checkpoints(checkpoints: Sequence[int], n_rounds: int) -> Integers:
-    chosen = [whole_number("a checkpoint", round, 1, n_rounds) for round in checkpoints]
-    return np.unique([*chosen, n_rounds])
 
 
 def _maker(player: Any) -> Make:
