@@ -10,13 +10,22 @@ from threading import RLock
 from typing import Any, NamedTuple, Protocol, Self, final, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from belated import kernels, snapshots
 from belated.errors import DuplicateReport, InvalidInput, UnknownRound
 from belated.state import State, blank
 from belated.tunings import DEFAULT, Tuning, proper_patience, proper_rates
-from belated.validation import as_arm, as_decision, as_loss, as_probability, as_round, whole_number
+from belated.validation import (
+    as_arm,
+    as_arms,
+    as_decision,
+    as_loss,
+    as_probabilities,
+    as_probability,
+    as_round,
+    whole_number,
+)
 
 UNIFORMS = 128  # drawn from the generator at a time: one call for each would cost as much as the argmin
 FIRST_ROWS = 64
@@ -215,6 +224,25 @@ class FTRL:
                 round = solve_and_record(*arrays, self._cdf, self._patience, arm, probability, *rates, self._refresh)
         return Decision(round, arm, probability)
 
+    def record_batch(self, arms: ArrayLike, probabilities: ArrayLike) -> list[Decision]:
+        """Enter rounds decided elsewhere from one distribution: as `ask(size)`, but nothing is drawn."""
+        chosen, chances = as_arms(arms, self._n_arms), as_probabilities(probabilities)
+        if chosen.size != chances.size:
+            raise InvalidInput(f"each arm needs its probability, got {chosen.size} arms, {chances.size} probabilities")
+        if chosen.size == 0:
+            return []
+        with self._lock:
+            rates = self._check(self._coming_rates()) if self._left.item() < 1 else None
+            self._make_room(chosen.size)
+            arrays = self._clock, self._ledger, self._policies
+            if rates is None:
+                first = kernels.record_batch(*arrays, self._patience, chosen, chances)
+            else:
+                first = kernels.solve_and_record_batch(
+                    *arrays, self._cdf, self._patience, chosen, chances, *rates, self._refresh
+                )
+        return list(map(Decision, range(first, first + chosen.size), chosen.tolist(), chances.tolist()))
+
     @cached_property
     def _recorders(self) -> tuple[Callable[..., int], Callable[..., int]]:
         """The kernels behind `record`, loaded on first use: few learners need them."""
@@ -252,13 +280,27 @@ class FTRL:
             if not self._report(self._clock, self._ledger, self._policies, self._discard, round, loss):
                 raise DuplicateReport(round)
 
-    def amend(self, decision: Decision, old: float, new: float) -> None:
+    def close(self, round: int) -> None:
+        """Stop waiting for a round whose feedback will not come: it costs 1 in the certificates, and no memory.
+
+        The tuning no longer counts it. Should its feedback come after all, `amend(decision, None, loss)` takes it.
+        """
+        round = as_round(round)
+        with self._lock:
+            asked: int = self._round.item()
+            if not 1 <= round <= asked:
+                raise UnknownRound(round, asked)
+            if not kernels.close(self._clock, self._ledger, round):
+                raise DuplicateReport(round)
+
+    def amend(self, decision: Decision, old: float | None, new: float) -> None:
         """Correct the loss of a round that has been reported: the estimates become what `new` would have made them.
 
         Lobs on the decision's arm grows by (new - old) / probability. Bring the decision and the old loss from your own
         records: a learner forgets a round once it is reported. The certificate counts the round as reported at first.
+        old is None for a round that was closed: its loss counts from now on, and in the certificate still 1.
         """
-        change = as_loss(new) - as_loss(old)
+        change = as_loss(new) - (0.0 if old is None else as_loss(old))
         round, arm, probability = as_decision(decision, self._n_arms)
         if self._discard:
             raise InvalidInput(
@@ -269,7 +311,7 @@ class FTRL:
             if not 1 <= round <= asked:
                 raise UnknownRound(round, asked)
             arrays = self._clock, self._ledger, self._policies
-            problem = kernels.amend(*arrays, round, arm, probability, change)
+            problem = kernels.amend(*arrays, round, arm, probability, change, int(old is None))
         if problem == kernels.WAITS:
             raise InvalidInput(f"round {round} cannot be amended: it still waits for its report; use tell")
         if problem == kernels.WRONG_ARM:

@@ -51,6 +51,23 @@ def as_arm(arm: Any, n_arms: int) -> int:
     return whole_number("the arm of a decision", arm, 0, n_arms - 1)
 
 
+def as_arms(arms: ArrayLike, n_arms: int) -> NDArray[np.int64]:
+    """The arms of several decisions, from 0."""
+    array = np.asarray(arms)
+    if array.ndim != 1 or (array.size and (array.dtype.kind not in "iu" or array.min() < 0 or array.max() >= n_arms)):
+        raise InvalidInput(f"the arms of decisions must be whole numbers from 0 to {n_arms - 1}, got {arms!r:.80}")
+    return np.asarray(array, np.int64)
+
+
+def as_probabilities(probabilities: ArrayLike) -> NDArray[np.float64]:
+    """What the arms of several decisions were drawn with."""
+    array = np.asarray(probabilities)
+    is_real = array.ndim == 1 and (array.size == 0 or array.dtype.kind in "iuf")
+    if not (is_real and ((array >= 1e-300) & (array <= 1)).all()):
+        raise InvalidInput(f"the probabilities of decisions must lie in (0, 1], got {probabilities!r:.80}")
+    return np.asarray(array, np.float64)
+
+
 def as_probability(probability: Any) -> float:
     """What the arm of a decision was drawn with."""
     chance = as_float(probability)

@@ -14,6 +14,7 @@ from belated.kernels.clock import (
     WRONG_ARM,
     amend,
     backlogs,
+    close,
     closed_charge,
     compact,
     penalty,
@@ -26,10 +27,12 @@ from belated.kernels.rounds import (
     decide,
     decide_batch,
     record,
+    record_batch,
     solve,
     solve_and_decide,
     solve_and_decide_batch,
     solve_and_record,
+    solve_and_record_batch,
 )
 from belated.kernels.shadow import choose
 from belated.kernels.shadow_game import play_shadow_block
@@ -58,6 +61,7 @@ __all__ = [
     "arrivals",
     "backlogs",
     "choose",
+    "close",
     "closed_charge",
     "compact",
     "compiled",
@@ -73,9 +77,11 @@ __all__ = [
     "play_shadow_block",
     "potential",
     "record",
+    "record_batch",
     "report",
     "solve",
     "solve_and_decide",
     "solve_and_decide_batch",
     "solve_and_record",
+    "solve_and_record_batch",
 ]

@@ -150,8 +150,11 @@ def penalty(n_arms: int, alpha: float, beta: float) -> float:
 
 @compiled
 def closed_charge(clock: Record) -> float:
-    """What the rounds have cost whose feedback has been taken in; a waiting round whose charge has reached 1 is not."""
-    return float(clock.charge - (clock.outstanding - clock.charged))
+    """What the rounds have cost whose feedback has been taken in.
+
+    A round without a report whose charge has reached 1, because it waits or was closed, is not among them.
+    """
+    return float(clock.charge - (clock.round - clock.reported - clock.charged))
 
 
 @compiled
@@ -168,6 +171,30 @@ def _find(ledger: Records, rows: int, round: int) -> int:
 
 
 @compiled
+def _give_up(clock: Record, row: Record) -> None:
+    """The loss of this waiting round will not be used: it leaves the counts and costs 1."""
+    clock.outstanding -= 1
+    if row.round > clock.skipped:
+        clock.counted -= 1
+    if row.round > clock.capped:
+        clock.charge += 1
+        clock.charged -= 1
+        clock.base -= row.base
+    row.probability = 0.0
+
+
+@compiled
+def close(clocks: Records, ledger: Records, round: int) -> bool:
+    """Stop waiting for a round without a report; False, and nothing is changed, if it does not wait for feedback."""
+    clock = clocks[0]
+    found = _find(ledger, clock.rows, round)
+    if found < 0 or not ledger[found].probability > 0:
+        return False
+    _give_up(clock, ledger[found])
+    return True
+
+
+@compiled
 def report(clocks: Records, ledger: Records, policies: Policies, discard: bool, round: int, loss: float) -> bool:
     """Take the feedback of a round: add loss / probability AT ACTION TIME to its arm's estimate.
 
@@ -178,14 +205,10 @@ def report(clocks: Records, ledger: Records, policies: Policies, discard: bool, 
     if found < 0 or not ledger[found].probability > 0:
         return False
     row = ledger[found]
-    clock.outstanding -= 1
     if discard and round <= clock.skipped:
-        row.probability = 0.0
-        if round > clock.capped:  # a round whose loss is never used costs 1
-            clock.charge += 1
-            clock.charged -= 1
-            clock.base -= row.base
+        _give_up(clock, row)
         return True
+    clock.outstanding -= 1
     for i in range(policies.shape[0]):
         policies[i, LOSSES, row.arm] += loss / row.probability
     if clock.doubt > 0:
@@ -207,12 +230,20 @@ SLACK = 1e-9  # for rounding
 
 @compiled
 def amend(
-    clocks: Records, ledger: Records, policies: Policies, round: int, arm: int, probability: float, change: float
+    clocks: Records,
+    ledger: Records,
+    policies: Policies,
+    round: int,
+    arm: int,
+    probability: float,
+    change: float,
+    new_reports: int,
 ) -> int:
-    """Change the loss of a reported round; otherwise nothing is changed, and the result says why.
+    """Change the loss of a reported round, or bring that of a closed one, which is one more report.
 
-    WAITS: it is not reported. WRONG_ARM: another was drawn, known until the next solve. IMPOSSIBLE: the losses
-    would add up to less than nothing, or to more than the number of reports.
+    Otherwise nothing is changed, and the result says why. WAITS: it is not reported. WRONG_ARM: another was drawn,
+    known until the next solve. IMPOSSIBLE: the losses would add up to less than nothing, or to more than the number
+    of reports, or there would be more reports than rounds that do not wait.
     """
     clock = clocks[0]
     found = _find(ledger, clock.rows, round)
@@ -221,12 +252,15 @@ def amend(
     if found >= 0 and _is_open(ledger[found], clock) and ledger[found].arm != arm:
         return WRONG_ARM
     before = policies[0, LOSSES, arm]
-    after, suffered = before + change / probability, clock.suffered + change
-    if not (-SLACK * before <= after <= 1e300 and -SLACK * clock.suffered <= suffered <= clock.reported * (1 + SLACK)):
+    after, suffered, reported = before + change / probability, clock.suffered + change, clock.reported + new_reports
+    if reported > clock.round - clock.outstanding:
+        return IMPOSSIBLE
+    if not (-SLACK * before <= after <= 1e300 and -SLACK * clock.suffered <= suffered <= reported * (1 + SLACK)):
         return IMPOSSIBLE
     for i in range(policies.shape[0]):
         policies[i, LOSSES, arm] = max(0.0, after)
-    clock.suffered = min(float(clock.reported), max(0.0, suffered))
+    clock.reported = reported
+    clock.suffered = min(float(reported), max(0.0, suffered))
     return 0
 
 

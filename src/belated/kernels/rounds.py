@@ -75,6 +75,36 @@ def solve_and_record(
 
 
 @compiled
+def record_batch(
+    clocks: Records, ledger: Records, policies: Policies, patience: float, arms: Integers, probabilities: Floats
+) -> int:
+    """Decisions made elsewhere while the distribution in force holds: the first one's round. Needs room for all."""
+    first = clocks[0].round + 1
+    for i in range(arms.shape[0]):
+        _write_down(clocks[0], ledger, policies, patience, arms[i], probabilities[i])
+    return int(first)
+
+
+@compiled
+def solve_and_record_batch(
+    clocks: Records,
+    ledger: Records,
+    policies: Policies,
+    cdf: Floats,
+    patience: float,
+    arms: Integers,
+    probabilities: Floats,
+    alpha: float,
+    beta: float,
+    refresh: int,
+) -> int:
+    """A fresh distribution and decisions made elsewhere from it. Needs room for all."""
+    solve(clocks[0], policies, cdf, alpha, beta)
+    clocks[0].left = refresh
+    return record_batch(clocks, ledger, policies, patience, arms, probabilities)
+
+
+@compiled
 def solve_and_decide(
     clocks: Records,
     ledger: Records,
