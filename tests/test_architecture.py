@@ -15,11 +15,15 @@ from typer.main import get_command
 import belated
 from belated import cli, errors, kernels, lab, paper, replay
 from belated.lab import named
+from belated.serve.http.metrics import Metrics
+from belated.serve.http.routes import ROUTES
+from belated.serve.service import Service
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "belated"
 LAYERS = [
     "errors",
+    "client",
     "validation",
     "kernels",
     "tunings",
@@ -32,7 +36,9 @@ LAYERS = [
     "reports",
     "replay",
     "paper",
+    "serve",
     "cli",
+    "__main__",
 ]  # each imports only those before it
 
 
@@ -53,8 +59,15 @@ def test_imports_point_one_way() -> None:
     modules = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in PACKAGE.rglob("*.py")} - {"__init__"}
     assert modules == set(LAYERS), "a new module takes its place in LAYERS and in docs/architecture.md"
     for position, module in enumerate(LAYERS):
-        for path in [*PACKAGE.glob(f"{module}.py"), *PACKAGE.glob(f"{module}/*.py")]:
+        for path in [*PACKAGE.glob(f"{module}.py"), *PACKAGE.glob(f"{module}/**/*.py")]:
             assert imported_modules(path) - {module} <= set(LAYERS[:position]), path
+
+
+def test_the_service_and_the_lab_do_not_know_each_other() -> None:
+    for path in (PACKAGE / "serve").rglob("*.py"):
+        assert not imported_modules(path) & {"baselines", "lab", "reports", "replay", "paper", "cli"}, path
+    lab_modules = "import belated.serve.run, sys; print({'belated.lab', 'matplotlib', 'polars'} & set(sys.modules))"
+    assert run_python(lab_modules) == "set()"
 
 
 def test_only_kernels_know_numba() -> None:
@@ -102,13 +115,28 @@ def test_every_name_of_the_lab_is_in_its_document() -> None:
 
 
 def test_every_command_and_option_is_documented() -> None:
-    documents = "".join((ROOT / "docs" / name).read_text() for name in ("lab.md", "paper.md", "replay.md"))
+    names = ("lab.md", "paper.md", "replay.md", "service.md")
+    documents = "".join((ROOT / "docs" / name).read_text() for name in names)
     commands: Any = get_command(cli.app)
-    for name, command in commands.commands.items():
+    keys = commands.commands.pop("keys").commands
+    for name, command in {**commands.commands, **{f"keys {name}": one for name, one in keys.items()}}.items():
         assert f"belated {name}" in documents, name
         for option in command.params:
             if option.opts[0].startswith("--"):
                 assert f"`{option.opts[0]}" in documents or f" {option.opts[0]} " in documents, (name, option.opts)
+
+
+def test_every_route_and_metric_is_documented(tmp_path: Path) -> None:
+    document = (ROOT / "docs" / "service.md").read_text()
+    for route in ROUTES:
+        last = route.path.removeprefix("/v1/experiments/{name}")
+        assert f"{route.path}`" in document or f"`{last}`" in document, route.path
+    service = Service.open(tmp_path / "belated.db")
+    text = Metrics(service).text()[0].decode()
+    service.close()
+    for name in re.findall(r"^# TYPE (\w+) \w+$", text, re.MULTILINE):
+        if not name.endswith("_created"):
+            assert f"`{name}`" in document, name
 
 
 def test_every_claim_is_in_its_document() -> None:
@@ -135,6 +163,13 @@ def test_every_method_of_the_learner_is_in_the_documents() -> None:
     for name in vars(belated.FTRL):
         if not name.startswith("_"):
             assert f"`{name}" in documents, name
+
+
+def test_every_method_of_the_client_is_in_its_document() -> None:
+    document = (ROOT / "docs" / "service.md").read_text()
+    for name in vars(belated.Client):
+        if not name.startswith("_"):
+            assert f"`{name}(" in document, name
 
 
 def test_the_exception_tree_is_the_drawn_one() -> None:

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what type checkers see; at run time __getattr__ loads the same names
     from belated import bounds
-    from belated.errors import BelatedError, DuplicateReport, ImproperRule, InvalidInput, SnapshotError, UnknownRound
+    from belated.client import AsyncClient, Client
+    from belated.errors import (
+        BelatedError,
+        DuplicateReport,
+        ImproperRule,
+        InvalidInput,
+        ServiceError,
+        SnapshotError,
+        StoreError,
+        UnknownRound,
+    )
     from belated.learners import FTRL, Decision, Learner
     from belated.tunings import AdaptiveExp3, Advanced, Exp3, Shadow, Simple, Tsallis, Tuning
 
@@ -20,16 +30,20 @@ __all__ = [
     "FTRL",
     "AdaptiveExp3",
     "Advanced",
+    "AsyncClient",
     "BelatedError",
+    "Client",
     "Decision",
     "DuplicateReport",
     "Exp3",
     "ImproperRule",
     "InvalidInput",
     "Learner",
+    "ServiceError",
     "Shadow",
     "Simple",
     "SnapshotError",
+    "StoreError",
     "Tsallis",
     "Tuning",
     "UnknownRound",
@@ -45,7 +59,8 @@ if not TYPE_CHECKING:
         if name == "bounds":
             return import_module("belated.bounds")
         if name in __all__:
-            for home in map(import_module, _HOMES):
+            homes = ["belated.client"] if name.endswith("Client") else _HOMES
+            for home in map(import_module, homes):
                 if hasattr(home, name):
                     globals()[name] = getattr(home, name)
                     return globals()[name]

@@ -5,7 +5,9 @@ BelatedError
 ├── UnknownRound      feedback for a round that was never asked (also a LookupError)
 ├── DuplicateReport   a second report of one round
 ├── ImproperRule      a tuning whose rates decrease, are negative or not finite (also a ValueError)
-└── SnapshotError     a snapshot of the wrong kind, version or shape (also a ValueError)
+├── SnapshotError     a snapshot of the wrong kind, version or shape (also a ValueError)
+├── StoreError        the service's journal cannot be read or written
+└── ServiceError      the service answered with a problem, or not at all; raised by the client
 """
 
 
@@ -44,3 +46,18 @@ class ImproperRule(BelatedError, ValueError):
 
 class SnapshotError(BelatedError, ValueError):
     """A snapshot of the wrong kind, version or shape."""
+
+
+class StoreError(BelatedError):
+    """The service's journal cannot be read or written."""
+
+
+class ServiceError(BelatedError):
+    """The service answered with a problem, or not at all: `status` (0 without an answer), `title`, `detail`."""
+
+    def __init__(self, status: int, title: str, detail: str = "") -> None:
+        super().__init__(status, title, detail)
+        self.status, self.title, self.detail = status, title, detail
+
+    def __str__(self) -> str:
+        return f"{f'{self.status} ' if self.status else ''}{self.title}{f': {self.detail}' if self.detail else ''}"

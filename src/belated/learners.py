@@ -210,7 +210,7 @@ class FTRL:
         """Enter a round decided elsewhere: as `ask`, but arm and probability are given, and nothing is drawn.
 
         Its `tell` adds loss / probability with this probability, so the estimates stay unbiased. The certificates
-        speak of decisions drawn from the learner's own distribution, not of recorded ones.
+        speak of decisions drawn from the learner's own distribution: of recorded ones only if they were.
         """
         arm, probability = as_arm(arm, self._n_arms), as_probability(probability)
         with self._lock:
@@ -293,12 +293,14 @@ class FTRL:
             if not kernels.close(self._clock, self._ledger, round):
                 raise DuplicateReport(round)
 
-    def amend(self, decision: Decision, old: float | None, new: float) -> None:
+    def amend(self, decision: Decision, old: float | None, new: float, *, is_checked: bool = True) -> None:
         """Correct the loss of a round that has been reported: the estimates become what `new` would have made them.
 
         Lobs on the decision's arm grows by (new - old) / probability. Bring the decision and the old loss from your own
         records: a learner forgets a round once it is reported. The certificate counts the round as reported at first.
         old is None for a round that was closed: its loss counts from now on, and in the certificate still 1.
+        What contradicts the sums is refused. `is_checked=False` is for records that cannot be wrong: after many
+        amendments rounding errors alone may contradict them, and are cut off instead.
         """
         change = as_loss(new) - (0.0 if old is None else as_loss(old))
         round, arm, probability = as_decision(decision, self._n_arms)
@@ -311,7 +313,7 @@ class FTRL:
             if not 1 <= round <= asked:
                 raise UnknownRound(round, asked)
             arrays = self._clock, self._ledger, self._policies
-            problem = kernels.amend(*arrays, round, arm, probability, change, int(old is None))
+            problem = kernels.amend(*arrays, round, arm, probability, change, int(old is None), is_checked)
         if problem == kernels.WAITS:
             raise InvalidInput(f"round {round} cannot be amended: it still waits for its report; use tell")
         if problem == kernels.WRONG_ARM:

@@ -1,6 +1,45 @@
-"""The command line: `belated paper`, `belated replay`, `belated compare`, `belated list`; one file for each."""
+"""The command line: `belated paper`, `replay`, `compare`, `list`, `serve`, `keys`, `verify`; one file for each part."""
 
-from belated.cli import lab, paper, replay  # importing a command adds it to the application
-from belated.cli.app import app, main
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["app", "lab", "main", "paper", "replay"]
+from belated.cli import application
+
+if TYPE_CHECKING:
+    from belated.cli.application import app
+
+__all__ = ["app", "main"]
+PARTS = ("lab", "paper", "replay", "serve")
+SERVICE = ("serve", "keys", "verify")  # a service starts at once: nothing of the lab is loaded for it
+
+
+def load(*parts: str) -> None:
+    """Importing a part adds its commands to the application; one whose libraries are missing is left out, and told."""
+    missing = {}
+    for part in parts:
+        try:
+            import_module(f"belated.cli.{part}")
+        except ModuleNotFoundError as error:
+            missing[part] = error.name
+    if missing:
+        hint = "install them with `make lab` or `pip install '.[lab]'`"
+        sys.stderr.write(
+            f"without {', '.join(sorted(set(map(str, missing.values()))))} some commands are missing: {hint}\n"
+        )
+
+
+def main() -> None:
+    """Run the command that was asked for."""
+    load(*(("serve",) if sys.argv[1:2] and sys.argv[1] in SERVICE else PARTS))
+    application.run()
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """The application with all its commands."""
+        if name != "app":
+            raise AttributeError(f"module 'belated.cli' has no attribute {name!r}")
+        load(*PARTS)
+        return application.app

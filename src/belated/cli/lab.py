@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from belated.cli.app import app, console
+from belated.cli.application import app, console
 from belated.errors import InvalidInput
 from belated.lab import comparisons, figures
 from belated.lab.algorithms import ALGORITHMS

@@ -7,7 +7,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from belated.cli.app import app, console
+from belated.cli.application import app, console
 from belated.errors import InvalidInput
 from belated.lab.named import nearest
 from belated.paper import CLAIMS, Claim, Effort, Outcome, Verdict, run

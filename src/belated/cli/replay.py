@@ -8,7 +8,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from belated.cli.app import app, console
+from belated.cli.application import app, console
 from belated.errors import InvalidInput
 from belated.replay import Columns, Log, Outcomes, flight_study, log_study, read
 from belated.replay.outcomes import losses_of

@@ -238,12 +238,13 @@ def amend(
     probability: float,
     change: float,
     new_reports: int,
+    is_checked: bool,
 ) -> int:
     """Change the loss of a reported round, or bring that of a closed one, which is one more report.
 
     Otherwise nothing is changed, and the result says why. WAITS: it is not reported. WRONG_ARM: another was drawn,
     known until the next solve. IMPOSSIBLE: the losses would add up to less than nothing, or to more than the number
-    of reports, or there would be more reports than rounds that do not wait.
+    of reports, or there would be more reports than rounds that do not wait; not looked for unless `is_checked`.
     """
     clock = clocks[0]
     found = _find(ledger, clock.rows, round)
@@ -253,12 +254,11 @@ def amend(
         return WRONG_ARM
     before = policies[0, LOSSES, arm]
     after, suffered, reported = before + change / probability, clock.suffered + change, clock.reported + new_reports
-    if reported > clock.round - clock.outstanding:
-        return IMPOSSIBLE
-    if not (-SLACK * before <= after <= 1e300 and -SLACK * clock.suffered <= suffered <= reported * (1 + SLACK)):
+    are_sums_right = -SLACK * before <= after <= 1e300 and -SLACK * clock.suffered <= suffered <= reported * (1 + SLACK)
+    if is_checked and (reported > clock.round - clock.outstanding or not are_sums_right):
         return IMPOSSIBLE
     for i in range(policies.shape[0]):
-        policies[i, LOSSES, arm] = max(0.0, after)
+        policies[i, LOSSES, arm] = min(1e300, max(0.0, after))
     clock.reported = reported
     clock.suffered = min(float(reported), max(0.0, suffered))
     return 0

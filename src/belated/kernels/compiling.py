@@ -26,7 +26,10 @@ DIGEST = sha256(SOURCES).hexdigest()[:12]
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compile with the settings shared by every kernel (IEEE division, no GIL, cached on disk)."""
     function.__qualname__ += f"-{DIGEST}"
-    kernel: Callable[P, R] = njit(cache=True, nogil=True, error_model="numpy")(function)
+    try:
+        kernel: Callable[P, R] = njit(cache=True, nogil=True, error_model="numpy")(function)
+    except RuntimeError:  # no folder to keep it in: neither the package's, nor the user's, nor NUMBA_CACHE_DIR
+        kernel = njit(nogil=True, error_model="numpy")(function)
     return kernel
 
 

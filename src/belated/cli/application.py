@@ -9,7 +9,8 @@ try:
     from rich.text import Text
 except ModuleNotFoundError as error:
     raise SystemExit(
-        f"{error.name} is missing: install the lab with `make lab` or `pip install 'belated[lab]'`"
+        f"{error.name} is missing: install the lab with `make lab` or `pip install '.[lab]'`, "
+        "the service with `pip install '.[serve]'`"
     ) from None
 
 import belated as package
@@ -35,10 +36,16 @@ def belated(
     """Choose between options when the feedback comes late, out of order, or never."""
 
 
-def main() -> None:
+def run() -> None:
     """Run the command line; an error is one line, without a traceback."""
     try:
         app()
+    except ModuleNotFoundError as error:
+        hint = "install what this command needs with `make lab` or `pip install '.[lab]'`"
+        Console(stderr=True).print(
+            Text.assemble(("error: ", "red"), f"{error.name} is missing: {hint}"), soft_wrap=True
+        )
+        sys.exit(2)
     except BelatedError as error:
         Console(stderr=True).print(Text.assemble(("error: ", "red"), str(error)), soft_wrap=True)
         sys.exit(2)

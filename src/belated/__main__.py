@@ -1,0 +1,5 @@
+"""`python -m belated` is the command `belated`."""
+
+from belated.cli import main
+
+main()

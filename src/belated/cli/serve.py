@@ -1,0 +1,163 @@
+"""`belated serve`, `belated keys` and `belated verify`: the decision service."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from belated.cli.application import app, console
+from belated.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from belated.serve.journal import Journal
+    from belated.serve.service import Service
+
+STORE = Path("belated.db")
+Store = Annotated[Path, typer.Option(help="The SQLite file with the journal.")]
+keys = typer.Typer(no_args_is_help=True, help="Keys to the service: who may decide, report and administer.")
+app.add_typer(keys, name="keys")
+
+
+def extra() -> None:
+    """Say what to install if the service's libraries are missing."""
+    try:
+        import apsw  # noqa: F401, PLC0415
+        import uvicorn  # noqa: F401, PLC0415
+    except ModuleNotFoundError as error:
+        raise InvalidInput(f"{error.name} is missing: install the service with `pip install '.[serve]'`") from None
+
+
+def existing(store: Path) -> "Journal":
+    """The journal in a file that must be there."""
+    extra()
+    from belated.serve.sqlite import SQLiteJournal  # noqa: PLC0415
+
+    if not store.exists():
+        raise InvalidInput(f"there is no store {store}: `belated serve` makes one, or name another with --store")
+    return SQLiteJournal(store)
+
+
+def curl_lines(url: str, is_locked: bool) -> list[str]:
+    """Two lines that make an experiment and a decision when pasted into a shell, also the second time."""
+    post = "curl -X POST" + (' -H "Authorization: Bearer $BELATED_KEY"' if is_locked else "")
+    body = '{"name": "layout", "arms": ["blue", "green", "red"]}'
+    return [
+        f"{post} {url}/v1/experiments -H 'Content-Type: application/json' -d '{body}'",
+        f"{post} {url}/v1/experiments/layout/decisions",
+    ]
+
+
+def announce(url: str, service: "Service") -> None:
+    """What to do next."""
+    is_locked = service.gate.is_locked
+    console.print(
+        f"Belated is ready: {url}  (the dashboard; the API is told at {url}/docs)\n", soft_wrap=True, highlight=False
+    )
+    if is_locked:
+        hint = "This service has keys: put one into BELATED_KEY first (export BELATED_KEY=blt_...)\n"
+        console.print(hint, soft_wrap=True, highlight=False)
+    for line in curl_lines(url, is_locked):
+        console.print(line, soft_wrap=True, highlight=False, markup=False)
+    console.print("\nStop it with Ctrl-C; what was answered is on disk.", highlight=False)
+
+
+@app.command()
+def serve(
+    store: Store = STORE,
+    host: Annotated[str, typer.Option(help="The address to listen on; others than loopback need keys.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0: any that is free.")] = 8321,
+    demo: Annotated[bool, typer.Option("--demo", help="Add an experiment with simulated, late users.")] = False,
+    queue: Annotated[
+        int,
+        typer.Option(min=10_000, help="Decisions and reports that may wait for the disk; more get 503."),
+    ] = 100_000,
+    access_log: Annotated[bool, typer.Option("--access-log", help="Log every request.")] = False,
+) -> None:
+    """Serve decisions over HTTP: durable, exactly once, with a dashboard."""
+    extra()
+    from belated.serve import logs, run  # noqa: PLC0415
+
+    logs.start(access=access_log)
+
+    def ready(url: str, service: "Service") -> None:
+        announce(url, service)
+        if demo:
+            start_demo(url, service)
+
+    run.serve(store, host, port, announce=ready, capacity=queue, access_log=access_log)
+
+
+def start_demo(url: str, service: "Service") -> None:
+    """Let simulated users come; they use the API like any other client."""
+    from belated.client import Client  # noqa: PLC0415
+    from belated.serve.demo import NAME, Demo  # noqa: PLC0415
+
+    Demo(Client(url, key=service.gate.lend("admin", NAME))).start()
+
+
+@keys.command("create")
+def create_key(
+    scope: Annotated[str, typer.Option(help="decide, report or admin; admin may do everything.")],
+    experiment: Annotated[str | None, typer.Option(help="Only for this experiment.")] = None,
+    store: Store = STORE,
+) -> None:
+    """Make a key and show it, once; the store keeps only its hash."""
+    extra()
+    from belated.serve import keys as service_keys  # noqa: PLC0415
+    from belated.serve.service import open_store  # noqa: PLC0415
+
+    made = "" if store.exists() else "; the store is new, `belated serve --store` must name the same"
+    key = service_keys.create(open_store(store), scope, experiment)
+    Console(stderr=True).print(f"a key for the store {store}{made}; it is shown once:", soft_wrap=True, highlight=False)
+    console.print(key, soft_wrap=True, highlight=False)
+
+
+@keys.command("list")
+def list_keys(store: Store = STORE) -> None:
+    """Show the keys, without their secrets."""
+    table = Table("id", "scope", "experiment", "created", "revoked")
+    known = existing(store).keys()
+    for key in known:
+        times = [
+            "" if at is None else datetime.fromtimestamp(at / 1e6, UTC).strftime("%Y-%m-%d %H:%M")
+            for at in (key.created_at, key.revoked_at)
+        ]
+        table.add_row(key.id, key.scope, Text(key.experiment or "all"), *times)
+    console.print(table)
+
+
+@keys.command("revoke")
+def revoke_key(
+    id: Annotated[str, typer.Argument(help="The id of the key: its part between the underscores.")],
+    store: Store = STORE,
+) -> None:
+    """Refuse a key from now on."""
+    if not existing(store).revoke_key(id, int(datetime.now(UTC).timestamp() * 1e6)):
+        raise InvalidInput(f"there is no key {id!r} that is not revoked yet; `belated keys list` shows them")
+    console.print(f"revoked {id}; a running service refuses it within a second", highlight=False)
+
+
+@app.command()
+def verify(store: Store = STORE) -> None:
+    """Fold the journal from nothing and compare bit for bit with what was saved. Exit code 1 if anything differs."""
+    journal = existing(store)
+    from belated.serve import verify as verification  # noqa: PLC0415
+
+    columns = TextColumn("folding"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("folding", total=journal.last())
+        verdict = verification.verify(journal, lambda seq: progress.update(task, completed=seq))
+    for problem in verdict.problems:
+        console.print(Text(problem, "bold red"), soft_wrap=True)
+    console.print(
+        f"{verdict.entries:,} entries, {verdict.decisions:,} decisions, {verdict.snapshots} snapshots compared: "
+        + ("DIFFERENT" if verdict.problems else "the same, bit for bit"),
+        highlight=False,
+    )
+    if verdict.problems:
+        raise typer.Exit(1)

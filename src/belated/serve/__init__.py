@@ -1,0 +1,1 @@
+"""The decision service: a journal and a fold, behind HTTP."""

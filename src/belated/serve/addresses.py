@@ -1,0 +1,13 @@
+"""Whether an address is this machine's own."""
+
+import ipaddress
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach it."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,127 @@
+// The options: how likely each is chosen, and what each earned.
+
+import { byId, el, part, showEach, svg, tell, write } from "/static/dom.js";
+import { choosePlaces, colour, DRAWN } from "/static/colours.js";
+import { average, count, percent, plural } from "/static/words.js";
+
+const LISTED = 100; // a longer table is for a spreadsheet
+
+/** The options to draw: all, or the likeliest and the rest as one. Retired ones are part of the past, if there is room. */
+export function drawnArms(arms) {
+  const active = arms.filter((arm) => arm.probability !== null);
+  if (active.length <= DRAWN) {
+    const retired = arms.filter((arm) => arm.probability === null && arm.chosen > 0).slice(0, DRAWN - active.length);
+    choosePlaces([...active, ...retired].map((arm) => arm.name));
+    return { drawn: active, retired, others: [] };
+  }
+  const sorted = active.toSorted((a, b) => b.probability - a.probability);
+  choosePlaces(sorted.slice(0, DRAWN).map((arm) => arm.name));
+  return { drawn: sorted.slice(0, DRAWN), retired: [], others: sorted.slice(DRAWN) };
+}
+
+export function showProbabilities({ drawn, others }) {
+  const rows = drawn.map(({ name, probability }) => ({ name, probability, testid: `probability-${name}` }));
+  if (others.length > 0) {
+    const probability = others.reduce((sum, arm) => sum + arm.probability, 0);
+    rows.push({ name: `${others.length} others together`, probability, testid: "probability-others", isRest: true });
+  }
+  byId("bars").hidden = rows.length === 0;
+  showEach(byId("bars"), rows, (row) => row.testid, createBar, updateBar);
+}
+
+function createBar({ name, testid, isRest }) {
+  return el(
+    "li",
+    { class: isRest ? "rest" : null },
+    el("span", { class: "name", title: name }, name),
+    el("span", { class: "value", "data-part": "value", "data-testid": testid }),
+    el("span", { class: "track", "aria-hidden": "true" }, el("span", { class: "fill", "data-part": "fill" })),
+  );
+}
+
+function updateBar(bar, { name, probability }) {
+  write(part(bar, "value"), percent(probability));
+  part(bar, "fill").style.width = `${100 * probability}%`;
+  part(bar, "fill").style.background = colour(name);
+}
+
+export function showEarnings({ arms, outcome, default_outcome: assumed }) {
+  const known = arms.filter((arm) => arm.estimate !== null);
+  const scale = commonScale(known, outcome);
+  tell("earned-hint", earnedHint(known, outcome, assumed));
+  write(byId("scale-low"), known.length ? average(scale.low, outcome) : "");
+  write(byId("scale-high"), known.length ? average(scale.high, outcome) : "");
+  const listed = inReadingOrder(arms, outcome).slice(0, LISTED);
+  const missing = arms.length - listed.length;
+  tell("earned-rest", missing > 0 ? `The best ${LISTED} are listed; the other ${count(missing)} are in the file below.` : "");
+  showEach(byId("earnings"), listed, (arm) => arm.name, createEarning, (row, arm) => updateEarning(row, arm, outcome, scale));
+}
+
+function earnedHint(known, outcome, assumed) {
+  if (known.length === 0) return "Averages appear here once enough outcomes have come in.";
+  const waiting = assumed === null ? "" : ` A decision counts as ${average(assumed, outcome)} until its outcome comes.`;
+  const direction = outcome.better === "higher" ? "further right is better" : "further left is better";
+  return `The dot is the best estimate of an option's average outcome (${direction}). The line around it is the range that should hold the true average 95 times in 100: it shrinks as outcomes come in.${waiting}`;
+}
+
+/** A few options stay where they are; of many, the best come first. */
+function inReadingOrder(arms, { better }) {
+  if (arms.length <= DRAWN) return arms;
+  const worth = (arm) => (arm.estimate === null ? -Infinity : better === "higher" ? arm.estimate : -arm.estimate);
+  return arms.toSorted((a, b) => (worth(a) === worth(b) ? 0 : worth(b) - worth(a)));
+}
+
+/** One scale for all options: what the intervals span and a little more, within what is possible. */
+function commonScale(known, { lowest, highest }) {
+  if (known.length === 0) return { low: lowest, high: highest };
+  const low = Math.min(...known.map((arm) => arm.low));
+  const high = Math.max(...known.map((arm) => arm.high));
+  const room = Math.max(0.08 * (high - low), 0.01 * (highest - lowest));
+  return { low: Math.min(low, Math.max(lowest, low - room)), high: Math.max(high, Math.min(highest, high + room)) };
+}
+
+function createEarning({ name }) {
+  const cell = (label, part, testid) =>
+    el("td", { "data-label": label }, el("span", { "data-part": part, "data-testid": testid && `${testid}-${name}` }));
+  const whisker = svg(
+    "svg",
+    { class: "whisker", "aria-hidden": "true" },
+    svg("line", { "data-part": "interval", y1: "50%", y2: "50%" }),
+    svg("circle", { "data-part": "dot", cy: "50%", r: "6" }),
+  );
+  return el(
+    "tr",
+    {},
+    el("th", { scope: "row" }, name, el("span", { class: "badge", "data-part": "retired", "data-state": "closed", hidden: "" }, "Retired")),
+    el("td", { class: "picture" }, whisker),
+    cell("Average outcome", "estimate", "estimate"),
+    cell("Likely range", "range", "range"),
+    cell("Times chosen", "chosen", "chosen"),
+    cell("Outcomes in", "reports", "reports"),
+  );
+}
+
+function updateEarning(row, arm, outcome, { low, high }) {
+  const isKnown = arm.estimate !== null;
+  const place = (value) => `${Math.max(0, Math.min(100, (100 * (value - low)) / (high - low)))}%`;
+  row.classList.toggle("retired", !arm.active);
+  part(row, "retired").hidden = arm.active;
+  row.querySelector(".whisker").style.visibility = isKnown ? "visible" : "hidden";
+  row.querySelector(".whisker").style.color = colour(arm.name);
+  if (isKnown) {
+    part(row, "interval").setAttribute("x1", place(arm.low));
+    part(row, "interval").setAttribute("x2", place(arm.high));
+    part(row, "dot").setAttribute("cx", place(arm.estimate));
+  }
+  write(part(row, "estimate"), isKnown ? average(arm.estimate, outcome) : "not yet known");
+  write(part(row, "range"), isKnown ? `${average(arm.low, outcome)} to ${average(arm.high, outcome)}` : "–");
+  write(part(row, "chosen"), count(arm.chosen));
+  write(part(row, "reports"), count(arm.reports));
+}
+
+/** The chart's text alternative. */
+export function chartWords({ drawn }, { history }) {
+  if (history.at.length < 2) return "The chart appears after the first decisions.";
+  const now = drawn.map((arm) => `${arm.name} ${percent(arm.probability)}`).join(", ");
+  return `How likely each option was chosen, over ${plural(history.at.length, "moment")}. At the end: ${now}.`;
+}

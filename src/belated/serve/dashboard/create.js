@@ -1,0 +1,56 @@
+// The form that creates an experiment.
+
+import { byId, el, write } from "/static/dom.js";
+import { post } from "/static/server.js";
+
+export function prepareForm() {
+  const form = byId("create");
+  byId("add-option").addEventListener("click", () => addOption().focus());
+  addOption();
+  addOption();
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    create(form);
+  });
+}
+
+function addOption() {
+  const number = byId("options").children.length + 1;
+  const label = `Option ${number}`;
+  const examples = ["for example: blue", "for example: green"];
+  const field = el("input", { name: "arm", "aria-label": label, placeholder: examples[number - 1] ?? "", autocomplete: "off" });
+  if (number <= 2) field.required = true;
+  byId("options").append(field);
+  return field;
+}
+
+function numberOrNull(text) {
+  return text.trim() === "" ? null : Number(text);
+}
+
+/** What the form says, as the server wants it. */
+function described(form) {
+  const said = new FormData(form);
+  const wait = numberOrNull(said.get("wait"));
+  return {
+    name: said.get("name").trim(),
+    arms: said.getAll("arm").map((arm) => arm.trim()).filter((arm) => arm !== ""),
+    outcome: { lowest: Number(said.get("lowest")), highest: Number(said.get("highest")), better: said.get("better") },
+    tuning: { name: said.get("tuning") },
+    reward_wait: wait === null ? null : wait * Number(said.get("unit")),
+    default_outcome: numberOrNull(said.get("default_outcome")),
+  };
+}
+
+async function create(form) {
+  const button = form.querySelector("button.primary");
+  write(byId("create-error"), "");
+  button.disabled = true; // a second click must not create a second one
+  try {
+    const { name } = await post("/v1/experiments", described(form));
+    location.assign(`/experiments/${encodeURIComponent(name)}`);
+  } catch (error) {
+    write(byId("create-error"), error.message);
+    button.disabled = false;
+  }
+}

@@ -1,0 +1,85 @@
+// How late feedback is: histograms with a table each, and sentences.
+
+import { byId, el, part, showEach, tell, write } from "/static/dom.js";
+import { count, duration, percent, plural, shortDuration } from "/static/words.js";
+
+export function showDelays(experiment) {
+  showHistogram("delays", experiment.delays, "outcome");
+  showHistogram("ages", experiment.ages, "decision");
+  tell("delays-words", delayWords(experiment.delays));
+  tell("ages-words", ageWords(experiment.ages, experiment.outstanding));
+  const share = experiment.share_never;
+  tell("share-never", share === null ? "Not known yet" : percent(share));
+  tell("share-never-words", share === null ? neverUnknown : "of the finished decisions never got their true outcome.");
+}
+
+const neverUnknown = "is how many outcomes never come: no decision is finished.";
+
+/** The bars from the first to the last that is not empty. */
+function filled({ edges, counts }) {
+  const bars = counts.map((value, index) => ({ from: edges[index], to: edges[index + 1] ?? null, value }));
+  const first = bars.findIndex((bar) => bar.value > 0);
+  const last = bars.findLastIndex((bar) => bar.value > 0);
+  return first < 0 ? [] : bars.slice(Math.max(0, first - 1), last + 2);
+}
+
+function between({ from, to }) {
+  if (to === null) return `${shortDuration(from)} or more`;
+  return from === 0 ? `under ${shortDuration(to)}` : `${shortDuration(from)} to ${shortDuration(to)}`;
+}
+
+function showHistogram(id, histogram, noun) {
+  const bars = filled(histogram);
+  const most = Math.max(1, ...bars.map((bar) => bar.value));
+  byId(`${id}-figure`).hidden = bars.length === 0;
+  const every = Math.ceil(bars.length / 5); // room for about five labels on a phone
+  showEach(byId(id), bars, (bar) => bar.from, createColumn, (column, bar, index) => {
+    const isLabelled = index % every === 0;
+    column.title = `${between(bar)}: ${plural(bar.value, noun)}`;
+    part(column, "bar").style.height = `${(100 * bar.value) / most}%`;
+    write(part(column, "label"), isLabelled ? shortDuration(bar.from) : "");
+  });
+  showEach(byId(`${id}-table`), bars, (bar) => bar.from, createLine, (line, bar) => {
+    write(line.firstChild, between(bar));
+    write(line.lastChild, count(bar.value));
+  });
+}
+
+function createColumn() {
+  const room = el("span", { class: "room" }, el("span", { class: "column", "data-part": "bar" }));
+  return el("div", {}, room, el("span", { class: "label", "data-part": "label" }));
+}
+
+function createLine() {
+  return el("tr", {}, el("th", { scope: "row" }), el("td"));
+}
+
+/** The shortest wait within which this share had ended, as far as the bars can tell; null if it is beyond them. */
+function waitOf({ edges, counts }, share) {
+  const all = counts.reduce((sum, value) => sum + value, 0);
+  let sum = 0;
+  for (let index = 0; index < counts.length; index += 1) {
+    sum += counts[index];
+    if (sum >= share * all) return edges[index + 1] ?? null;
+  }
+  return null;
+}
+
+function delayWords(delays) {
+  const all = delays.counts.reduce((sum, value) => sum + value, 0);
+  if (all === 0) return "No outcome has come in yet.";
+  const [half, most] = [waitOf(delays, 0.5), waitOf(delays, 0.9)];
+  const longest = duration(delays.edges.at(-1));
+  if (half === null) return `More than half of the outcomes took over ${longest}.`;
+  const rest = most === null ? `one in ten took over ${longest}` : `nine in ten within ${duration(most)}`;
+  if (half === most) return `Nine in ten outcomes came within ${duration(half)}.`;
+  return `Half of the outcomes came within ${duration(half)}, ${rest}.`;
+}
+
+function ageWords(ages, outstanding) {
+  if (outstanding === 0) return "No decision is waiting for its outcome.";
+  const half = waitOf(ages, 0.5);
+  const open = `${plural(outstanding, "decision is", "decisions are")} waiting`;
+  if (outstanding === 1) return half === null ? `${open}.` : `${open}, for less than ${duration(half)}.`;
+  return half === null ? `${open}.` : `${open}, half of them for less than ${duration(half)}.`;
+}

@@ -1,0 +1,82 @@
+// Calls to the server. If it wants a key, the reader is asked once; the key lives as long as the tab.
+
+import { el } from "/static/dom.js";
+
+const STORED = "belated-key";
+let asking = null; // one question at a time, however many calls wait for the answer
+
+export class Problem extends Error {
+  constructor(status, detail) {
+    super(detail);
+    this.status = status;
+  }
+}
+
+export const hasKey = () => sessionStorage.getItem(STORED) !== null;
+export const pathOf = (name) => `/v1/experiments/${encodeURIComponent(name)}`;
+
+/** Fetch, with the key if there is one; a 401 asks for a key and tries again. */
+export async function request(path, options = {}) {
+  for (;;) {
+    const key = sessionStorage.getItem(STORED);
+    const headers = { ...options.headers, ...(key === null ? {} : { Authorization: `Bearer ${key}` }) };
+    const response = await fetch(path, { cache: "no-store", ...options, headers });
+    if (response.ok) return response;
+    if (response.status !== 401) throw await problem(response);
+    if (sessionStorage.getItem(STORED) === key) sessionStorage.removeItem(STORED);
+    asking ??= askForKey(key !== null).finally(() => (asking = null));
+    await asking;
+  }
+}
+
+async function problem(response) {
+  const words = await response.json().catch(() => ({}));
+  return new Problem(response.status, words.detail ?? words.title ?? `The server answered ${response.status}.`);
+}
+
+export async function get(path) {
+  return (await request(path)).json();
+}
+
+export async function post(path, body = {}) {
+  const headers = { "Content-Type": "application/json" };
+  return (await request(path, { method: "POST", headers, body: JSON.stringify(body) })).json();
+}
+
+/** A link cannot carry a key: fetch with it, and save what came. */
+export function downloadWithKey(link) {
+  link.addEventListener("click", async (event) => {
+    if (!hasKey()) return; // then the link alone does it, and streams
+    event.preventDefault();
+    const file = await (await request(link.getAttribute("href"))).blob();
+    const address = URL.createObjectURL(file);
+    el("a", { href: address, download: link.download }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 60_000);
+  });
+}
+
+function askForKey(wasRefused) {
+  const field = el("input", { id: "key-field", type: "password", autocomplete: "off", required: "", "data-testid": "key" });
+  const form = el(
+    "form",
+    { class: "key" },
+    el("h1", {}, "This server needs a key"),
+    el("p", {}, "Paste an admin key of this server. It is kept in this tab only and forgotten when you close it."),
+    el("label", { for: "key-field" }, "Admin key"),
+    field,
+    el("p", { class: "error", role: "alert" }, wasRefused ? "The server did not accept that key." : ""),
+    el("button", { class: "primary" }, "Continue"),
+  );
+  const dialog = el("dialog", { "aria-label": "Key" }, form);
+  dialog.addEventListener("cancel", (event) => event.preventDefault()); // without a key there is nothing to see
+  document.body.append(dialog);
+  dialog.showModal();
+  return new Promise((resolve) => {
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      sessionStorage.setItem(STORED, field.value.trim());
+      dialog.remove();
+      resolve();
+    });
+  });
+}

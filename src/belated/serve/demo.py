@@ -1,0 +1,63 @@
+"""A demonstration: an experiment whose simulated users report late, or never, through the service's own API."""
+
+import heapq
+import random
+import time
+from threading import Event, Thread
+from typing import Any, Final, final
+
+from belated.client import Client
+from belated.errors import ServiceError
+
+NAME: Final = "demo"
+CONVERSION: Final = {"blue": 0.08, "green": 0.15, "red": 0.35}
+SETTINGS: Final[dict[str, Any]] = {
+    "name": NAME,
+    "arms": list(CONVERSION),
+    "outcome": {"lowest": 0, "highest": 1, "better": "higher"},
+    "reward_wait": 60,
+    "default_outcome": 0,
+}
+EVERY: Final = 0.05  # seconds between visitors
+DELAY: Final = 5.0  # seconds: the median time to a report
+NEVER: Final = 0.15  # the share of visitors who never report
+
+
+@final
+class Demo:
+    """Visitors come one by one; each is decided for, and most report later, in any order."""
+
+    def __init__(self, client: Client, seed: int | None = None) -> None:
+        self._client, self._random, self._stop = client, random.Random(seed), Event()  # noqa: S311
+        self._late: list[tuple[float, str, float]] = []
+        self._thread = Thread(target=self._run, name="belated-demo", daemon=True)
+
+    def start(self) -> None:
+        """Make the experiment and let the visitors come."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """No more visitors."""
+        self._stop.set()
+
+    def _run(self) -> None:
+        self._client.create_experiment(**SETTINGS)
+        while not self._stop.wait(EVERY):
+            try:
+                self._visit()
+                self._report()
+            except ServiceError:
+                self._stop.wait(1.0)  # the service is busy or stopping: visitors come back
+
+    def _visit(self) -> None:
+        decision = self._client.decide(NAME)
+        if self._random.random() < NEVER:
+            return
+        reward = float(self._random.random() < CONVERSION.get(decision.arm, 0.2))
+        due = time.monotonic() + self._random.lognormvariate(0.0, 1.0) * DELAY
+        heapq.heappush(self._late, (due, decision.decision_id, reward))
+
+    def _report(self) -> None:
+        while self._late and self._late[0][0] <= time.monotonic():
+            _, decision_id, reward = heapq.heappop(self._late)
+            self._client.report(decision_id, reward=reward)

@@ -1,0 +1,219 @@
+"""The ASGI application: routes, pages, and an answer for everything that goes wrong."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final, final
+from urllib.parse import urlsplit
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import BaseRoute, Mount
+from starlette.routing import Route as StarletteRoute
+from starlette.staticfiles import StaticFiles
+from starlette.types import Receive, Scope, Send
+
+from belated.errors import InvalidInput, StoreError
+from belated.serve.addresses import is_loopback
+from belated.serve.http import openapi
+from belated.serve.http.calls import Answer, Call
+from belated.serve.http.metrics import Metrics
+from belated.serve.http.routes import ROUTES, Route, refuse_restricted
+from belated.serve.problems import Problem
+from belated.serve.service import Service
+
+DASHBOARD: Final = Path(__file__).parent.parent / "dashboard"
+PAGE_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-cache",
+}
+PROBLEM: Final = "application/problem+json"
+log = logging.getLogger("belated.http")
+encode = msgspec.json.Encoder().encode
+
+
+def of_problem(problem: Problem) -> Answer:
+    """The answer that tells a problem."""
+    return Answer(problem.status, problem.document(), problem.headers, PROBLEM)
+
+
+def headers_of(answer: Answer) -> list[tuple[bytes, bytes]]:
+    """As ASGI wants them."""
+    headers = [(b"content-type", answer.media.encode()), (b"cache-control", b"no-store")]
+    headers += [(name.lower().encode(), value.encode()) for name, value in answer.headers.items()]
+    return headers
+
+
+@lru_cache(256)
+def is_this_machine(host: str) -> bool:
+    """Whether the Host header names loopback."""
+    try:
+        return is_loopback(urlsplit(f"//{host}").hostname or "")
+    except ValueError:
+        return False
+
+
+def guard(call: Call) -> None:
+    """A service without keys answers this machine only, and no page of another site that the browser has open."""
+    host, origin = call.header(b"host") or "", call.header(b"origin")
+    if not is_this_machine(host):
+        raise Problem(403, f"without keys only this machine is answered, not {host!r}: `belated keys create` makes one")
+    if origin is not None and origin.partition("://")[2] != host:  # compared, not parsed: it may be nonsense
+        raise Problem(403, f"without keys pages of {origin!r} are not answered")
+
+
+async def send_all(chunks: AsyncGenerator[bytes], receive: Receive, send: Send) -> None:
+    """A body that has no end, or a late one, goes out until nobody listens any more."""
+    gone = asyncio.create_task(disconnected(receive))
+    async for chunk in chunks:
+        if gone.done():
+            break
+        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    gone.cancel()
+    await chunks.aclose()
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def disconnected(receive: Receive) -> None:
+    """Wait until the client has gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+@final
+class Endpoint:
+    """The ASGI application of one path: admits the caller, calls the handler of the method, sends its answer."""
+
+    def __init__(self, service: Service, metrics: Metrics, routes: Mapping[str, Route]) -> None:
+        self._service, self._routes = service, routes
+        self._metrics, self._counters = metrics, dict[tuple[str, int], Any]()
+        self._path = next(iter(routes.values())).path
+        self._seconds = metrics.seconds.labels(self._path)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started, call = time.perf_counter(), Call(self._service, scope, receive)
+        try:
+            answer = await self._handle(call)
+        except Problem as problem:
+            answer = of_problem(problem)
+        except InvalidInput as error:
+            answer = of_problem(Problem(422, str(error)))
+        except StoreError as error:
+            log.error("the store cannot be read", extra={"error": str(error)})
+            answer = of_problem(Problem(503, str(error)))
+        await self._send(answer, receive, send)
+        self._count(scope["method"], answer.status, time.perf_counter() - started)
+
+    async def _handle(self, call: Call) -> Answer:
+        route = self._routes.get(call.scope["method"])
+        if route is None:
+            allowed = ", ".join(sorted(self._routes))
+            raise Problem(405, f"{self._path} takes {allowed}", {"Allow": allowed})
+        gate = self._service.gate
+        if not gate.is_locked:
+            guard(call)
+        elif route.scope is not None:
+            call.grant = gate.admit(call.header(b"authorization"), route.scope)
+        return await route.handler(call)
+
+    @staticmethod
+    async def _send(answer: Answer, receive: Receive, send: Send) -> None:
+        headers = headers_of(answer)
+        if isinstance(answer.body, AsyncGenerator):
+            await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+            await send_all(answer.body, receive, send)
+            return
+        body = answer.body if isinstance(answer.body, bytes) else encode(answer.body)
+        headers.append((b"content-length", str(len(body)).encode()))
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    def _count(self, method: str, status: int, seconds: float) -> None:
+        key = method if method in self._routes else "other", status
+        if key not in self._counters:
+            self._counters[key] = self._metrics.requests.labels(f"{key[0]} {self._path}", str(status))
+        self._counters[key].inc()
+        self._seconds.observe(seconds)
+
+
+def documents(metrics: Metrics) -> list[Route]:
+    """Routes that describe or measure the service itself."""
+    described = msgspec.json.encode(openapi.document(ROUTES))
+
+    async def openapi_document(_call: Call) -> Answer:
+        """This description."""
+        return Answer(200, described)
+
+    async def prometheus(call: Call) -> Answer:
+        """Metrics for Prometheus."""
+        refuse_restricted(call)
+        body, media = metrics.text()
+        return Answer(200, body, media=media)
+
+    return [
+        Route("GET", "/openapi.json", openapi_document, None, "This description", {}),
+        Route("GET", "/metrics", prometheus, "admin", "Metrics", {}),
+    ]
+
+
+def page(name: str) -> Any:
+    """A page of the dashboard; what it shows comes through the API."""
+
+    async def show(_request: Request) -> Response:
+        return FileResponse(DASHBOARD / name, headers=PAGE_HEADERS)
+
+    return show
+
+
+async def on_http_error(_request: Request, error: Exception) -> Response:
+    """What Starlette itself refuses: an unknown path."""
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    detail = "there is nothing at this path; /docs tells what there is" if status == 404 else "not possible here"
+    headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+    return Response(encode(Problem(status, detail).document()), status, headers, PROBLEM)
+
+
+async def on_failure(request: Request, error: Exception) -> Response:
+    """A mistake of ours."""
+    log.error("unexpected failure", exc_info=error, extra={"path": request.url.path})
+    detail = "an unexpected failure; the log has more"
+    return Response(encode(Problem(500, detail).document()), 500, media_type=PROBLEM)
+
+
+def routes(service: Service) -> list[BaseRoute]:
+    """Everything the service answers."""
+    metrics = Metrics(service)
+    by_path: dict[str, dict[str, Route]] = {}
+    for route in (*ROUTES, *documents(metrics)):
+        methods = by_path.setdefault(route.path, {})
+        methods[route.method] = route
+        if route.method == "GET" and not any(isinstance(given, str) for given in route.gives.values()):
+            methods["HEAD"] = route  # not of a stream, which would have to be read to its end
+    api = [StarletteRoute(path, Endpoint(service, metrics, methods)) for path, methods in by_path.items()]
+    pages = {"/": "index.html", "/experiments/{name}": "experiment.html", "/docs": "docs.html"}
+    shown = [StarletteRoute(path, page(file)) for path, file in pages.items()]
+    return [*api, *shown, Mount("/static", StaticFiles(directory=DASHBOARD))]
+
+
+def build(service: Service) -> Starlette:
+    """The application of a service."""
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        service.writer.start(asyncio.get_running_loop())
+        yield
+        service.stop()
+
+    handlers: Any = {HTTPException: on_http_error, Exception: on_failure}
+    app = Starlette(routes=routes(service), lifespan=lifespan, exception_handlers=handlers)
+    app.router.redirect_slashes = False  # a path that is not there is a problem, not a guess
+    return app

@@ -1,0 +1,133 @@
+"""A call: one request as a handler sees it, read within limits and admitted by its key."""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, TypeVar, final
+from urllib.parse import parse_qsl
+
+import msgspec
+from starlette.types import Receive, Scope
+
+from belated.serve.http.documents import MAX_PAGE
+from belated.serve.keys import Grant, check_experiment
+from belated.serve.problems import Problem
+from belated.serve.service import Service
+
+MAX_BODY: Final = 2 * 2**20
+MAX_KEY: Final = 200
+T = TypeVar("T")
+
+
+class Answer(NamedTuple):
+    """Status, a document or bytes, and what else the answer says of itself."""
+
+    status: int
+    body: Any
+    headers: Mapping[str, str] = MappingProxyType({})
+    media: str = "application/json"
+
+
+@final
+class Call:
+    """One request."""
+
+    __slots__ = ("_headers", "_receive", "grant", "path", "scope", "service")
+
+    def __init__(self, service: Service, scope: Scope, receive: Receive) -> None:
+        self.service, self.scope, self._receive = service, scope, receive
+        self.path: dict[str, str] = scope["path_params"]
+        self._headers: list[tuple[bytes, bytes]] = scope["headers"]
+        self.grant = Grant()
+
+    def header(self, name: bytes) -> str | None:
+        """The first header of this name, in lower case."""
+        for key, value in self._headers:
+            if key == name:
+                return value.decode("latin-1")
+        return None
+
+    @property
+    def name(self) -> str:
+        """The experiment in the path, if the key opens it."""
+        check_experiment(self.grant, self.path["name"])
+        return self.path["name"]
+
+    def _has_body(self) -> bool:
+        """A request without either header has none, and there is nothing to wait for."""
+        return any(key in (b"content-length", b"transfer-encoding") for key, _ in self._headers)
+
+    async def body(self) -> bytes:
+        """All of the body, up to MAX_BODY."""
+        too_large = Problem(413, f"a body may have {MAX_BODY:,} bytes: send smaller batches")
+        declared = self.header(b"content-length")
+        if declared is not None and int(declared) > MAX_BODY:
+            raise too_large
+        content: bytes = b""
+        while True:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise Problem(400, "the request ended before its body did")
+            content += message.get("body", b"")
+            if len(content) > MAX_BODY:
+                raise too_large
+            if not message.get("more_body"):
+                return content
+
+    async def read(self, decoder: "msgspec.json.Decoder[T]") -> T:
+        """The body as the document that it should be; nothing stands for {}."""
+        content = await self.body() if self._has_body() else b""
+        media = (self.header(b"content-type") or "application/json").partition(";")[0].strip().lower()
+        if content and media != "application/json":
+            raise Problem(415, f"send the body as application/json, not {media!r}")
+        try:
+            return decoder.decode(content or b"{}")
+        except msgspec.ValidationError as error:
+            raise Problem(422, explained(str(error), content or b"{}")) from None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise Problem(400, f"the body is not JSON: {error}") from None
+
+    def idempotency_key(self) -> str | None:
+        """What the caller names its request by, if it does."""
+        key = self.header(b"idempotency-key")
+        if key is not None and not (1 <= len(key) <= MAX_KEY and key.isprintable()):
+            raise Problem(422, f"an Idempotency-Key has 1 to {MAX_KEY} printable characters, got {key!r:.80}")
+        return key
+
+    def query(self, *known: str) -> dict[str, str]:
+        """The query's values; an unknown name is an error rather than ignored."""
+        given = dict(parse_qsl(self.scope["query_string"].decode("latin-1"), keep_blank_values=True))
+        for name in given:
+            if name not in known:
+                raise Problem(422, f"there is no query parameter {name!r}; there are {', '.join(known) or 'none'}")
+        return given
+
+    def page(self) -> tuple[int, int]:
+        """(cursor, limit) of a list."""
+        given = self.query("limit", "cursor")
+        return (
+            whole("cursor", given.get("cursor", "0"), 0, 2**62),
+            whole("limit", given.get("limit", "100"), 1, MAX_PAGE),
+        )
+
+
+def explained(said: str, content: bytes) -> str:
+    """msgspec says where and what it wanted; this adds what it got."""
+    found = re.search(r" - at `\$(.*)`$", said)
+    try:
+        value = msgspec.json.decode(content)
+        for key, place in re.findall(r"\.([^.\[]+)|\[(\d+)\]", found[1] if found else ""):
+            value = value[key] if key else value[int(place)]
+    except (LookupError, TypeError, msgspec.DecodeError, UnicodeDecodeError):
+        return said
+    return f"{said}, got {value!r:.80}; /docs tells what is allowed"
+
+
+def whole(name: str, text: str, least: int, most: int) -> int:
+    """A whole number in a query."""
+    if not (text.isascii() and text.isdigit() and len(text) < 20 and least <= int(text) <= most):
+        raise Problem(422, f"{name} must be a whole number from {least} to {most}, got {text!r:.80}")
+    return int(text)
+
+
+Handler = Callable[[Call], Awaitable[Answer]]

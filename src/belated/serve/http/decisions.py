@@ -1,0 +1,151 @@
+"""Decisions and feedback."""
+
+from typing import Final
+
+import msgspec
+from msgspec import UNSET
+from starlette.concurrency import run_in_threadpool
+
+from belated.serve import ids
+from belated.serve.administration import find
+from belated.serve.experiments import Experiment
+from belated.serve.http.calls import Answer, Call
+from belated.serve.http.documents import (
+    STATUSES,
+    BatchOfDecisions,
+    BatchOfFeedback,
+    DecisionHistory,
+    DecisionPage,
+    Feedback,
+    FeedbackResult,
+    FeedbackResults,
+    FeedbackStatus,
+    KnownDecision,
+    NewDecision,
+    NewDecisions,
+    OutcomePage,
+    ReportedOutcome,
+    of_decided,
+    of_found,
+    of_outcome,
+)
+from belated.serve.journal import Found
+from belated.serve.problems import Problem
+from belated.serve.reports import look_up
+from belated.serve.requests import Answers, Decide, Item, Report
+from belated.serve.service import Service
+from belated.serve.views import iso
+
+NOTHING: Final = msgspec.json.Decoder(NewDecision)
+SIZE: Final = msgspec.json.Decoder(NewDecisions)
+FEEDBACK: Final = msgspec.json.Decoder(Feedback)
+BATCH: Final = msgspec.json.Decoder(BatchOfFeedback)
+REPLAYED: Final = {"Idempotent-Replayed": "true"}
+
+
+async def decide(call: Call) -> Answer:
+    """Choose an arm. On disk when answered."""
+    await call.read(NOTHING)
+    got: Answers = await call.service.writer.submit(Decide(call.name, 1, call.idempotency_key()))
+    return Answer(201, of_decided(got.decisions[0]), REPLAYED if got.replayed else {})
+
+
+async def decide_batch(call: Call) -> Answer:
+    """Choose many times from one distribution."""
+    size = (await call.read(SIZE)).size
+    got: Answers = await call.service.writer.submit(Decide(call.name, size, call.idempotency_key()))
+    return Answer(201, BatchOfDecisions([of_decided(one) for one in got.decisions]), REPLAYED if got.replayed else {})
+
+
+def item(decision_id: str, feedback: Feedback) -> Item:
+    """A report from its document."""
+    reward, loss = feedback.reward, feedback.loss
+    if (reward is UNSET) == (loss is UNSET):
+        raise Problem(422, "give a reward or a loss, whichever the experiment declares")
+    if reward is not UNSET:
+        return Item(decision_id, "reward", float(reward), feedback.amend)
+    return Item(decision_id, "loss", float(loss), feedback.amend)  # type: ignore[arg-type]  # one of them is set
+
+
+async def report(call: Call) -> Answer:
+    """Tell the outcome of a decision, whenever it is known."""
+    one = item(call.path["decision_id"], await call.read(FEEDBACK))
+    [status] = await call.service.writer.submit(Report([one], call.grant.experiment))
+    if isinstance(status, Problem):
+        raise status
+    return Answer(200, FeedbackStatus(one.decision_id, status))
+
+
+async def report_batch(call: Call) -> Answer:
+    """Tell many outcomes; each gets a status or a problem of its own."""
+    items = [item(one.decision_id, one) for one in (await call.read(BATCH)).reports]
+    statuses = await call.service.writer.submit(Report(items, call.grant.experiment))
+    return Answer(200, FeedbackResults([result(one, status) for one, status in zip(items, statuses, strict=True)]))
+
+
+def result(one: Item, status: "str | Problem") -> FeedbackResult:
+    """What became of one report of a batch."""
+    if isinstance(status, Problem):
+        return FeedbackResult(one.decision_id, "problem", status.document())
+    return FeedbackResult(one.decision_id, status)  # type: ignore[arg-type]
+
+
+def known(experiment: Experiment, found: Found) -> KnownDecision:
+    """A decision from the journal as a document."""
+    arm = experiment.arms[found.decision.arm or 0]
+    return of_found(found, experiment.name, arm, experiment.expires_at(found.decision.at))
+
+
+async def read_decision(call: Call) -> Answer:
+    """One decision and all that was said about its outcome."""
+    call.query()
+
+    def find() -> DecisionHistory:
+        service, id = call.service, call.path["decision_id"]
+        with service.reading:
+            [found] = look_up([id], service.reader, service.engine.fold, call.grant.experiment)
+            outcomes = [] if found is None else service.reader.history(found.decision.seq)
+        if found is None:
+            raise Problem(404, f"there is no decision {id!r}")
+        document = known(service.engine.fold.experiments[found.decision.experiment], found)
+        said = [one for entry in outcomes if (one := of_outcome(entry)) is not None]
+        return DecisionHistory(**msgspec.structs.asdict(document), outcomes=said)
+
+    return Answer(200, await run_in_threadpool(find))
+
+
+def experiment_of(service: Service, name: str) -> Experiment:
+    """By name; the lock keeps the writer from adding one meanwhile."""
+    with service.engine.lock:
+        return find(service.engine.fold, name)
+
+
+async def list_decisions(call: Call) -> Answer:
+    """A page of decisions, oldest first."""
+    experiment, (after, limit) = experiment_of(call.service, call.name), call.page()
+
+    def find() -> DecisionPage:
+        with call.service.reading:
+            page = call.service.reader.decisions(experiment.seq, after, limit + 1)
+        more = str(page[limit - 1].decision.seq) if len(page) > limit else None
+        return DecisionPage([known(experiment, found) for found in page[:limit]], more)
+
+    return Answer(200, await run_in_threadpool(find))
+
+
+async def list_outcomes(call: Call) -> Answer:
+    """A page of outcomes, oldest first."""
+    experiment, (after, limit) = experiment_of(call.service, call.name), call.page()
+
+    def find() -> OutcomePage:
+        with call.service.reading:
+            page = call.service.reader.outcomes(experiment.seq, after, limit + 1)
+        more = str(page[limit - 1].seq) if len(page) > limit else None
+        outcomes = []
+        for entry in page[:limit]:
+            id = ids.encode(entry.decided_at or 0, entry.decision or 0, entry.nonce or 0)
+            said = STATUSES[entry.kind], entry.value, iso(entry.at)
+            outcomes.append(ReportedOutcome(*said, id, experiment.arms[entry.arm or 0]))  # type: ignore[arg-type]
+        return OutcomePage(outcomes, more)
+
+    return Answer(200, await run_in_threadpool(find))

@@ -1,0 +1,191 @@
+"""The documents of the API: what callers send and what they get."""
+
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from belated.serve import ids
+from belated.serve.entries import Entry, Kind
+from belated.serve.journal import Found
+from belated.serve.problems import ProblemDocument
+from belated.serve.requests import Decided
+from belated.serve.views import ExperimentSummary, iso, iso_or_none
+
+MAX_BATCH: Final = 10_000
+MAX_PAGE: Final = 1_000
+
+DecisionIdText = Annotated[str, Meta(description="A UUIDv7.", max_length=100)]
+Probability = Annotated[float, Meta(gt=0, le=1, description="What the arm was drawn with: log it.")]
+
+
+class DecisionDocument(msgspec.Struct):
+    """What was chosen."""
+
+    decision_id: DecisionIdText
+    experiment: str
+    arm: str
+    probability: Probability
+    round: int
+    decided_at: str
+    expires_at: Annotated[str, Meta(description="When the wait for its outcome ends.")] | None
+
+
+class OutcomeDocument(msgspec.Struct):
+    """What is known of a decision's outcome."""
+
+    status: Literal["reported", "expired", "late", "amended"]
+    value: Annotated[float, Meta(description="In the experiment's units; null: closed without a default.")] | None
+    at: str
+
+
+class KnownDecision(DecisionDocument):
+    """A decision and the newest word on its outcome."""
+
+    outcome: OutcomeDocument | None
+
+
+class DecisionHistory(KnownDecision):
+    """A decision with everything that was ever said about its outcome."""
+
+    outcomes: list[OutcomeDocument]
+
+
+class BatchOfDecisions(msgspec.Struct):
+    """Decisions drawn together."""
+
+    decisions: list[DecisionDocument]
+
+
+class NewDecision(msgspec.Struct, forbid_unknown_fields=True):
+    """Nothing need be said."""
+
+
+class NewDecisions(msgspec.Struct, forbid_unknown_fields=True):
+    """How many decisions."""
+
+    size: Annotated[int, Meta(ge=1, le=MAX_BATCH)]
+
+
+class Feedback(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """The outcome, as a reward or a loss, whichever the experiment declares, in its units."""
+
+    reward: float | UnsetType = UNSET
+    loss: float | UnsetType = UNSET
+    amend: Annotated[bool, Meta(description="Replace an outcome that was reported before.")] = False
+
+
+class FeedbackOf(Feedback, kw_only=True):
+    """The outcome of one decision in a batch."""
+
+    decision_id: DecisionIdText
+
+
+class BatchOfFeedback(msgspec.Struct, forbid_unknown_fields=True):
+    """Outcomes of many decisions."""
+
+    reports: Annotated[list[FeedbackOf], Meta(min_length=1, max_length=MAX_BATCH)]
+
+
+class FeedbackStatus(msgspec.Struct):
+    """What became of a report, now on disk."""
+
+    decision_id: str
+    status: Annotated[
+        Literal["applied", "duplicate", "amended", "late"],
+        Meta(
+            description="applied: counted. duplicate: it was there already. amended: it replaced an earlier one. "
+            "late: it came after the wait, and replaced the default."
+        ),
+    ]
+
+
+class FeedbackResult(msgspec.Struct, omit_defaults=True):
+    """What became of one report in a batch: a status, or a problem."""
+
+    decision_id: str
+    status: Literal["applied", "duplicate", "amended", "late", "problem"]
+    problem: ProblemDocument | None = None
+
+
+class FeedbackResults(msgspec.Struct):
+    """In the order of the reports."""
+
+    results: list[FeedbackResult]
+
+
+class ReportedOutcome(OutcomeDocument):
+    """An outcome in the list of an experiment's."""
+
+    decision_id: DecisionIdText
+    arm: str
+
+
+class Event(msgspec.Struct):
+    """Something that happened to the experiment itself."""
+
+    event: Literal["created", "arms", "closed"]
+    at: str
+    details: msgspec.Raw
+
+
+class ExperimentPage(msgspec.Struct):
+    """A page of experiments."""
+
+    experiments: list[ExperimentSummary]
+    next: Annotated[str, Meta(description="The cursor of the next page; null: there is none.")] | None
+
+
+class DecisionPage(msgspec.Struct):
+    """A page of decisions, oldest first."""
+
+    decisions: list[KnownDecision]
+    next: str | None
+
+
+class OutcomePage(msgspec.Struct):
+    """A page of outcomes, oldest first."""
+
+    outcomes: list[ReportedOutcome]
+    next: str | None
+
+
+class EventPage(msgspec.Struct):
+    """A page of events, oldest first."""
+
+    events: list[Event]
+    next: str | None
+
+
+class Health(msgspec.Struct):
+    """Whether the service is there."""
+
+    status: Literal["ok"]
+
+
+STATUSES: Final = {Kind.REPORTED: "reported", Kind.EXPIRED: "expired", Kind.LATE: "late", Kind.AMENDED: "amended"}
+EVENTS: Final = {Kind.CREATED: "created", Kind.ARMS: "arms", Kind.CLOSED: "closed"}
+
+
+def of_decided(one: Decided) -> DecisionDocument:
+    """A new decision."""
+    expires = iso_or_none(one.experiment.expires_at(one.at))
+    return DecisionDocument(one.id, one.experiment.name, one.arm, one.probability, one.round, iso(one.at), expires)
+
+
+def id_of(decision: Entry) -> str:
+    """The id of a decision in the journal."""
+    return ids.encode(decision.at, decision.seq, decision.nonce or 0)
+
+
+def of_outcome(entry: Entry | None) -> OutcomeDocument | None:
+    """The word on an outcome."""
+    return None if entry is None else OutcomeDocument(STATUSES[entry.kind], entry.value, iso(entry.at))  # type: ignore[arg-type]
+
+
+def of_found(found: Found, name: str, arm: str, expires_at: int | None) -> KnownDecision:
+    """A decision from the journal."""
+    one = found.decision
+    known = of_outcome(found.outcome)
+    expires = iso_or_none(expires_at)
+    return KnownDecision(id_of(one), name, arm, one.probability or 0.0, one.round or 0, iso(one.at), expires, known)

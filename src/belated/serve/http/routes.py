@@ -1,0 +1,140 @@
+"""The table of routes: method, path, handler, the scope it needs, and what its documentation says."""
+
+from typing import Any, Final, NamedTuple
+
+from belated.serve.http import decisions, experiments, exports, live
+from belated.serve.http import documents as d
+from belated.serve.http.calls import Answer, Call, Handler
+from belated.serve.keys import Scope
+from belated.serve.problems import Problem
+from belated.serve.settings import ArmChange, Settings
+from belated.serve.views import ExperimentView, StoreView
+
+EXPERIMENT: Final = "/v1/experiments/{name}"
+DECISION: Final = "/v1/decisions/{decision_id}"
+WRITING: Final = (413, 415, 503)
+
+
+class Route(NamedTuple):
+    """One operation of the API."""
+
+    method: str
+    path: str
+    handler: Handler
+    scope: Scope | None  # None: anyone
+    summary: str
+    gives: dict[int, Any]  # by status: a document's type, or a media type
+    takes: Any = None
+    example: Any = None  # of what it takes
+    problems: tuple[int, ...] = ()
+    is_paged: bool = False
+    is_idempotent: bool = False  # takes an Idempotency-Key
+
+
+async def healthy(_call: Call) -> Answer:
+    """The process is there."""
+    return Answer(200, d.Health("ok"))
+
+
+async def ready(call: Call) -> Answer:
+    """Decisions and reports are accepted."""
+    if call.service.writer.failure or call.service.is_stopping:
+        raise Problem(503, "the service is stopping" if call.service.is_stopping else "the store cannot be written")
+    return Answer(200, d.Health("ok"))
+
+
+async def store(call: Call) -> Answer:
+    """The health of the store."""
+    call.query()
+    refuse_restricted(call)
+    return Answer(200, call.service.store_view())
+
+
+def refuse_restricted(call: Call) -> None:
+    """What concerns the whole service is not for a key of one experiment."""
+    if call.grant.experiment is not None:
+        raise Problem(403, f"this key is for the experiment {call.grant.experiment!r} only")
+
+
+LAYOUT: Final = {
+    "name": "layout",
+    "arms": ["blue", "green", "red"],
+    "outcome": {"lowest": 0, "highest": 1, "better": "higher"},
+    "reward_wait": 86400,
+    "default_outcome": 0,
+}
+CSV, PARQUET, STREAM = "text/csv", "application/vnd.apache.parquet", live.STREAM
+ROUTES: Final = (  # the busiest first: they are tried in order
+    Route(
+        *("POST", f"{EXPERIMENT}/decisions", decisions.decide, "decide", "Choose an arm"),
+        {201: d.DecisionDocument}, d.NewDecision, {}, (400, 404, 409, 422, *WRITING), is_idempotent=True,
+    ),
+    Route(
+        *("POST", f"{DECISION}/feedback", decisions.report, "report", "Tell the outcome of a decision"),
+        {200: d.FeedbackStatus}, d.Feedback, {"reward": 1}, (400, 404, 409, 422, *WRITING),
+    ),
+    Route(
+        *("POST", f"{EXPERIMENT}/decisions/batch", decisions.decide_batch, "decide", "Choose many times at once"),
+        {201: d.BatchOfDecisions}, d.NewDecisions, {"size": 100}, (400, 404, 409, 422, *WRITING), is_idempotent=True,
+    ),
+    Route(
+        *("POST", "/v1/feedback", decisions.report_batch, "report", "Tell the outcomes of many decisions"),
+        {200: d.FeedbackResults}, d.BatchOfFeedback,
+        {"reports": [{"decision_id": "01a1e2bd-f86b-7000-8000-000a30d63908", "reward": 1}]}, (400, 422, *WRITING),
+    ),
+    Route("GET", "/healthz", healthy, None, "Whether the process is there", {200: d.Health}),
+    Route("GET", "/readyz", ready, None, "Whether decisions are accepted", {200: d.Health}, problems=(503,)),
+    Route(
+        *("POST", "/v1/experiments", experiments.create, "admin", "Begin an experiment"),
+        {201: ExperimentView, 200: ExperimentView}, Settings, LAYOUT, (400, 409, 422, *WRITING),
+    ),
+    Route(
+        *("GET", "/v1/experiments", experiments.list_all, "admin", "List experiments"),
+        {200: d.ExperimentPage}, problems=(422,), is_paged=True,
+    ),
+    Route(
+        *("GET", EXPERIMENT, experiments.read, "admin", "All about an experiment"),
+        {200: ExperimentView}, problems=(404, 422),
+    ),
+    Route(
+        *("POST", f"{EXPERIMENT}/arms", experiments.change_arms, "admin", "Add and retire arms"),
+        {200: ExperimentView}, ArmChange, {"add": ["violet"], "retire": ["red"]}, (400, 404, 409, 422, *WRITING),
+    ),
+    Route(
+        *("POST", f"{EXPERIMENT}/close", experiments.close, "admin", "Make no more decisions"),
+        {200: ExperimentView}, d.NewDecision, {}, (400, 404, 422, *WRITING),
+    ),
+    Route(
+        *("GET", f"{EXPERIMENT}/decisions", decisions.list_decisions, "admin", "List decisions"),
+        {200: d.DecisionPage}, problems=(404, 422), is_paged=True,
+    ),
+    Route(
+        *("GET", f"{EXPERIMENT}/feedback", decisions.list_outcomes, "admin", "List outcomes"),
+        {200: d.OutcomePage}, problems=(404, 422), is_paged=True,
+    ),
+    Route(
+        *("GET", f"{EXPERIMENT}/events", experiments.list_events, "admin", "List what happened to the experiment"),
+        {200: d.EventPage}, problems=(404, 422), is_paged=True,
+    ),
+    Route(
+        *("GET", f"{EXPERIMENT}/export.csv", exports.to_csv, "admin", "All decisions as CSV"),
+        {200: CSV}, problems=(404, 422),
+    ),
+    Route(
+        *("GET", f"{EXPERIMENT}/export.parquet", exports.to_parquet, "admin", "All decisions as Parquet"),
+        {200: PARQUET}, problems=(404, 422),
+    ),
+    Route(
+        *("GET", f"{EXPERIMENT}/live", live.watch, "admin", "An experiment as a stream of events"),
+        {200: STREAM}, problems=(404, 422),
+    ),
+    Route(
+        *("GET", "/v1/live", live.watch_all, "admin", "The list of experiments as a stream of events"),
+        {200: STREAM}, problems=(422,),
+    ),
+    Route(
+        *("GET", DECISION, decisions.read_decision, "admin", "A decision and its outcomes"),
+        {200: d.DecisionHistory}, problems=(404, 422),
+    ),
+    Route("GET", "/v1/store", store, "admin", "The health of the store", {200: StoreView}, problems=(422,)),
+)  # fmt: skip

@@ -1,0 +1,130 @@
+"""The contract of a journal: an append-only list of entries, durable when `append` returns.
+
+Every store keeps to it, and one test suite (tests/test_journal.py) holds all of them to it. What must be unique is the
+store's to enforce, so that retries and races have one effect whoever sends them.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from belated.serve.entries import Entry
+
+PAGE = 5_000
+
+
+class Found(NamedTuple):
+    """A decision and the newest word on its outcome."""
+
+    decision: Entry
+    outcome: Entry | None
+
+
+class Snapshot(NamedTuple):
+    """The state of the fold after the entry `seq`, as bytes that only the same version of the fold can read."""
+
+    seq: int
+    version: int
+    state: bytes
+
+
+class Key(NamedTuple):
+    """A key to the service. Only the hash of its secret is kept."""
+
+    id: str
+    digest: bytes
+    scope: str
+    experiment: str | None
+    created_at: int
+    revoked_at: int | None = None
+
+
+class Journal(ABC):
+    """Append-only, ordered by `seq`; any number of readers beside the writer."""
+
+    @abstractmethod
+    def append(self, entries: Sequence[Entry]) -> list[int | None]:
+        """Write all entries in one durable step and return their places; None for one that is there already.
+
+        Unique are: the name of an experiment (its body), (experiment, request, position) of decisions,
+        (decision, revision) of outcomes. Raises StoreError if it is not certain that all is on disk; then nothing may
+        be acknowledged, and every later append is refused.
+        """
+
+    @abstractmethod
+    def last(self) -> int:
+        """The place of the newest entry, 0 if there is none."""
+
+    @abstractmethod
+    def read(self, after: int, limit: int) -> list[Entry]:
+        """The next entries in order."""
+
+    @abstractmethod
+    def find(self, seqs: Sequence[int]) -> dict[int, Found]:
+        """The decisions at these places; other places are left out."""
+
+    @abstractmethod
+    def requested(self, experiment: int, request: str) -> list[Entry]:
+        """The decisions made for this Idempotency-Key, in order."""
+
+    @abstractmethod
+    def decisions(self, experiment: int, after: int, limit: int) -> list[Found]:
+        """A page of an experiment's decisions in order."""
+
+    @abstractmethod
+    def outcomes(self, experiment: int, after: int, limit: int) -> list[Entry]:
+        """A page of an experiment's outcomes in order."""
+
+    @abstractmethod
+    def history(self, decision: int) -> list[Entry]:
+        """All outcomes of one decision, oldest first."""
+
+    @abstractmethod
+    def events(self, experiment: int, after: int, limit: int) -> list[Entry]:
+        """A page of what happened to the experiment itself: creation, arms, closing."""
+
+    @abstractmethod
+    def snapshots(self) -> list[Snapshot]:
+        """Newest first."""
+
+    @abstractmethod
+    def save(self, snapshot: Snapshot) -> None:
+        """Keep this snapshot and the one before it."""
+
+    @abstractmethod
+    def add_key(self, key: Key) -> None:
+        """Keep a key."""
+
+    @abstractmethod
+    def revoke_key(self, id: str, at: int) -> bool:
+        """False if there is no such key, or it is revoked already."""
+
+    @abstractmethod
+    def keys(self) -> list[Key]:
+        """All keys, oldest first, revoked ones too."""
+
+    @abstractmethod
+    def size(self) -> int:
+        """Bytes on disk."""
+
+    @abstractmethod
+    def reader(self) -> "Journal":
+        """Another connection to the same store, for another thread, that only reads."""
+
+    @abstractmethod
+    def check(self) -> list[str]:
+        """What the store itself finds damaged."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the store."""
+
+
+def entries(journal: Journal, after: int = 0, until: int | None = None) -> Iterator[Entry]:
+    """All entries in order, a page at a time; `until` the last place wanted."""
+    while page := journal.read(after, PAGE):
+        for entry in page:
+            if until is not None and entry.seq > until:
+                return
+            yield entry
+        after = page[-1].seq

@@ -1,0 +1,35 @@
+"""Structured logs: a JSON object on each line of stderr."""
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Final, final
+
+USUAL: Final = vars(logging.makeLogRecord({})).keys() | {"message", "taskName", "color_message"}
+
+
+@final
+class JsonLines(logging.Formatter):
+    """time, level, logger, message, and what was given as `extra`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **{name: value for name, value in vars(record).items() if name not in USUAL},
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+def start(*, access: bool = False) -> None:
+    """Send the logs of the service, and warnings of its libraries, to stderr; `access`: also every request."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    logging.getLogger("belated").setLevel(logging.INFO)
+    logging.getLogger("uvicorn.access").setLevel(logging.INFO if access else logging.WARNING)

@@ -1,0 +1,94 @@
+"""A real service for tests: `belated serve` in a process of its own, in a folder of its own."""
+
+import os
+import re
+import signal
+import ssl
+import subprocess
+import sys
+import time
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from belated import FTRL
+
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # httpx would read all certificates for every request
+
+
+@cache
+def compile_kernels() -> None:
+    """On a new machine this takes longer than a request may: once for all servers of the tests, into Numba's cache."""
+    learner = FTRL(2, seed=0)
+    told, closed = learner.record_batch([0, 1], [0.5, 0.5])
+    learner.tell(told.round, 0.5)
+    learner.amend(told, 0.5, 1.0)
+    learner.close(closed.round)
+    learner.distribution()
+    learner.measured_certificate()
+    FTRL.restore(learner.snapshot())
+
+
+class Served:
+    """A running service: `url`, `folder`, and what a test may do to it."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.folder, self._options, self.url = folder, options, ""
+        compile_kernels()
+        self.start()
+
+    def start(self) -> None:
+        """Start, or start again after a stop, on a free port."""
+        log = (self.folder / "service.log").open("a")
+        command = [sys.executable, "-m", "belated", "serve", "--port", "0", *self._options]
+        environment = {**os.environ, "COLUMNS": "200"}
+        began = time.monotonic()
+        self.process = subprocess.Popen(  # noqa: S603
+            command, cwd=self.folder, stdout=subprocess.PIPE, stderr=log, text=True, env=environment
+        )
+        log.close()
+        assert self.process.stdout is not None
+        first = self.process.stdout.readline()
+        found = re.search(r"http://\S+", first)
+        assert found, f"not ready: {first!r} {(self.folder / 'service.log').read_text()[-2000:]}"
+        self.ready_after = time.monotonic() - began
+        self.url = found.group().rstrip("/")
+
+    def kill(self) -> None:
+        """As `kill -9`."""
+        self.process.kill()
+        self.ended()
+
+    def stop(self) -> int:
+        """As a system that shuts down: SIGTERM, and wait."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.ended()
+
+    def ended(self, within: float = 30) -> int:
+        """Wait for the end: the exit code."""
+        code = self.process.wait(within)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        return code
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.process.poll() is None:
+            self.kill()
+
+    def post(self, path: str, body: Any = None, **headers: str) -> httpx.Response:
+        """A request, for tests that need no client of their own."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return httpx.post(self.url + path, json=body, headers=named, timeout=30, verify=NO_TLS)
+
+    def get(self, path: str, **headers: str) -> httpx.Response:
+        """The same for reading."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return httpx.get(self.url + path, headers=named, timeout=30, verify=NO_TLS)

@@ -1,0 +1,462 @@
+"""The dashboard, in a real browser against a real server: what it shows is what the server says, live."""
+
+import shlex
+import shutil
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from threading import Thread
+from typing import Any, Protocol
+from urllib.parse import quote, urlsplit
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, Route, expect, sync_playwright
+
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
+FLAGS += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+PATIENCE = 15_000  # milliseconds: the page follows within a second, a busy machine within several
+
+expect.set_options(timeout=PATIENCE)
+
+
+class Server(Protocol):
+    """A server that was started for the test."""
+
+    @property
+    def url(self) -> str: ...
+
+
+@pytest.fixture(scope="module")  # not longer: Playwright holds an event loop, which other files may want for themselves
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def unchecked_page(browser: Browser) -> Iterator[Page]:
+    """A page for tests in which a request is meant to fail, which a browser puts on its console."""
+    context = browser.new_context()
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture
+def page(unchecked_page: Page, server: Server) -> Iterator[Page]:
+    """A page that may neither complain nor talk to anyone but its server."""
+    complaints: list[str] = []
+    addresses: list[str] = []
+
+    def listen(message: ConsoleMessage) -> None:
+        if message.type in {"error", "warning"}:
+            complaints.append(message.text)
+
+    unchecked_page.on("console", listen)
+    unchecked_page.on("pageerror", lambda error: complaints.append(str(error)))
+    unchecked_page.on("request", lambda request: addresses.append(request.url))
+    yield unchecked_page
+    assert complaints == []
+    assert addresses, "the test opened no page"
+    assert [address for address in addresses if not address.startswith((f"{server.url}/", "data:", "blob:"))] == []
+
+
+def post(server: Server, path: str, body: Any = None) -> Any:
+    response = (
+        httpx.post(f"{server.url}/v1{path}", json=body) if body is not None else httpx.post(f"{server.url}/v1{path}")
+    )
+    response.raise_for_status()
+    return response.json()
+
+
+def get(server: Server, name: str) -> Any:
+    return httpx.get(f"{server.url}/v1/experiments/{quote(name)}").raise_for_status().json()
+
+
+def create(server: Server, name: str = "layout", arms: tuple[str, ...] = ("blue", "green")) -> None:
+    outcome = {"lowest": 0, "highest": 1, "better": "higher"}
+    body = {"name": name, "arms": arms, "outcome": outcome, "tuning": {"name": "shadow"}}
+    post(server, "/experiments", {**body, "reward_wait": 3600, "default_outcome": 0})
+
+
+def decide(server: Server, name: str = "layout") -> Any:
+    return post(server, f"/experiments/{name}/decisions")
+
+
+def report(server: Server, decision: Any, outcome: float) -> None:
+    post(server, f"/decisions/{decision['decision_id']}/feedback", {"reward": outcome})
+
+
+def visit(page: Page, server: Server, name: str = "layout") -> None:
+    page.goto(f"{server.url}/experiments/{quote(name)}")
+    expect(page.get_by_test_id("connection")).to_have_text("Live")
+
+
+def number(page: Page, testid: str) -> float:
+    words = page.get_by_test_id(testid).inner_text().replace(",", "").removeprefix("< ")
+    return float(words.removesuffix("%")) / 100 if words.endswith("%") else float(words)
+
+
+def unfold(page: Page) -> None:
+    page.locator("details").evaluate_all("all => all.forEach((details) => (details.open = true))")
+
+
+def focused(page: Page) -> str:
+    """The id, label or text of what has the focus, whichever it has first."""
+    script = "node => node.id || node.getAttribute('aria-label') || node.textContent"
+    return str(page.locator("*:focus").evaluate(script))
+
+
+def test_an_experiment_is_created_through_the_form(page: Page, server: Server) -> None:
+    page.goto(server.url)
+    expect(page.get_by_test_id("headline")).to_have_text("No experiments yet.")
+    page.get_by_label("Name").fill("layout")
+    page.get_by_label("Option 1").fill("blue")
+    page.get_by_label("Option 2").fill("green")
+    page.get_by_role("button", name="Add another option").click()
+    page.get_by_label("Option 3").fill("red")
+    page.get_by_label("Largest possible").fill("20")
+    page.get_by_label("Lower is better").check()
+    page.get_by_label("Wait for an outcome at most").fill("2")
+    page.get_by_label("If none has come by then, count it as").fill("20")
+    page.get_by_label("How it learns").select_option("advanced")
+    page.get_by_role("button", name="Create experiment").click()
+    page.wait_for_url("**/experiments/layout")
+    expect(page.get_by_test_id("state")).to_have_text("Running")
+    created = get(server, "layout")
+    assert [arm["name"] for arm in created["arms"]] == ["blue", "green", "red"]
+    assert created["outcome"] == {"lowest": 0, "highest": 20, "better": "lower"}
+    assert created["tuning"]["name"] == "advanced"
+    assert (created["reward_wait"], created["default_outcome"]) == (7200, 20)
+
+
+def test_a_refusal_is_told_next_to_the_form(unchecked_page: Page, server: Server) -> None:
+    create(server)
+    unchecked_page.goto(server.url)
+    unchecked_page.get_by_test_id("new").click()
+    unchecked_page.get_by_label("Name").fill("layout")
+    unchecked_page.get_by_label("Option 1").fill("blue")
+    unchecked_page.get_by_label("Option 2").fill("another")
+    with unchecked_page.expect_response("**/v1/experiments") as refused:
+        unchecked_page.get_by_role("button", name="Create experiment").click()
+    assert refused.value.status >= 400
+    expect(unchecked_page.get_by_test_id("create-error")).to_have_text(refused.value.json()["detail"])
+    expect(unchecked_page.get_by_role("button", name="Create experiment")).to_be_enabled()
+
+
+def test_a_decision_and_its_late_report_show_without_a_reload(page: Page, server: Server) -> None:
+    create(server)
+    visit(page, server)
+    expect(page.get_by_test_id("decisions")).to_have_text("0")
+    page.evaluate("window.isTheSamePage = true")
+    decision = decide(server)
+    expect(page.get_by_test_id("decisions")).to_have_text("1")
+    expect(page.get_by_test_id("outstanding")).to_have_text("1")
+    expect(page.get_by_test_id("reported")).to_have_text("0")
+    expect(page.get_by_test_id(f"chosen-{decision['arm']}")).to_have_text("1")
+    report(server, decision, 1)
+    expect(page.get_by_test_id("reported")).to_have_text("1")
+    expect(page.get_by_test_id("outstanding")).to_have_text("0")
+    expect(page.get_by_test_id(f"reports-{decision['arm']}")).to_have_text("1")
+    assert page.evaluate("window.isTheSamePage")
+
+
+def test_the_numbers_are_those_of_the_api(page: Page, server: Server) -> None:
+    create(server)
+    visit(page, server)
+    for turn in range(60):
+        decision = decide(server)
+        if turn % 4:
+            report(server, decision, float(decision["arm"] == "green"))
+    expect(page.get_by_test_id("decisions")).to_have_text("60")
+    expect(page.get_by_test_id("reported")).to_have_text("45")
+    said = get(server, "layout")
+    for field in ("decisions", "outstanding", "reported", "expired"):
+        assert number(page, field) == said[field]
+    assert number(page, "proven") == pytest.approx(said["certificates"]["proven"], rel=1e-3)
+    assert number(page, "measured") == pytest.approx(said["certificates"]["measured"], rel=1e-2)
+    assert number(page, "share-never") == pytest.approx(said["share_never"], abs=5e-3)
+    for arm in said["arms"]:
+        assert number(page, f"probability-{arm['name']}") == pytest.approx(arm["probability"], abs=6e-3)
+        assert number(page, f"chosen-{arm['name']}") == arm["chosen"]
+        if arm["estimate"] is None:
+            expect(page.get_by_test_id(f"estimate-{arm['name']}")).to_have_text("not yet known")
+        else:
+            assert number(page, f"estimate-{arm['name']}") == pytest.approx(arm["estimate"], abs=6e-4)
+    assert any(arm["estimate"] is not None for arm in said["arms"])
+    expect(page.get_by_test_id("store-state")).to_have_text("Healthy")
+    expect(page.locator("#history canvas")).to_be_visible()
+    expect(page.locator("#delays-table")).to_contain_text("45")
+
+
+def test_the_list_follows_too(page: Page, server: Server) -> None:
+    create(server)
+    page.goto(server.url)
+    expect(page.get_by_test_id("decisions-layout")).to_have_text("0")
+    decide(server)
+    expect(page.get_by_test_id("decisions-layout")).to_have_text("1")
+    create(server, "second")
+    expect(page.get_by_test_id("headline")).to_have_text("2 experiments running.")
+    post(server, "/experiments/second/close")
+    expect(page.get_by_test_id("state-second")).to_have_text("Closed")
+    page.get_by_role("link", name="layout").click()
+    expect(page.get_by_test_id("name")).to_have_text("layout")
+
+
+def test_options_are_managed_and_the_experiment_closed(page: Page, server: Server) -> None:
+    create(server)
+    visit(page, server)
+    page.get_by_test_id("manage").click()
+    page.get_by_test_id("add-name").fill("red")
+    page.get_by_role("button", name="Add", exact=True).click()
+    page.get_by_test_id("yes").click()
+    expect(page.get_by_test_id("probability-red")).to_be_visible()
+    page.get_by_test_id("retire-name").select_option("blue")
+    page.get_by_role("button", name="Retire", exact=True).click()
+    page.get_by_role("button", name="Cancel").click()
+    assert [arm["active"] for arm in get(server, "layout")["arms"]] == [True, True, True]
+    page.get_by_role("button", name="Retire", exact=True).click()
+    page.get_by_test_id("yes").click()
+    expect(page.get_by_test_id("probability-blue")).to_have_count(0)
+    expect(page.get_by_role("row", name="blue")).to_contain_text("Retired")
+    assert [arm["active"] for arm in get(server, "layout")["arms"]] == [False, True, True]
+    page.get_by_test_id("close").click()
+    page.get_by_test_id("yes").click()
+    expect(page.get_by_test_id("state")).to_have_text("Closed")
+    expect(page.get_by_test_id("close")).to_be_hidden()
+    assert get(server, "layout")["closed_at"] is not None
+
+
+def test_what_others_retire_and_close_is_shown(page: Page, server: Server) -> None:
+    create(server)
+    visit(page, server)
+    expect(page.get_by_test_id("state")).to_have_text("Running")
+    post(server, "/experiments/layout/arms", {"add": [], "retire": ["green"]})
+    expect(page.get_by_test_id("probability-green")).to_have_count(0)
+    post(server, "/experiments/layout/close")
+    expect(page.get_by_test_id("state")).to_have_text("Closed")
+
+
+def test_the_keyboard_alone_suffices(page: Page, server: Server) -> None:
+    page.goto(server.url)
+    expect(page.get_by_test_id("headline")).to_have_text("No experiments yet.")
+    page.keyboard.press("Tab")
+    assert focused(page) == "Skip to the experiments"
+    assert page.locator(".skip").bounding_box()["x"] >= 0  # type: ignore[index]  # it is drawn, else this fails
+    page.keyboard.press("Enter")
+    assert focused(page) == "main"
+    page.keyboard.press("Tab")
+    assert focused(page) == "New experiment"
+    for field, words in (("name", "layout"), ("Option 1", "blue"), ("Option 2", "green")):
+        page.keyboard.press("Tab")
+        assert focused(page) == field
+        page.keyboard.type(words)
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/experiments/layout")
+    assert [arm["name"] for arm in get(server, "layout")["arms"]] == ["blue", "green"]
+
+
+def test_of_many_options_the_likeliest_are_drawn(page: Page, server: Server) -> None:
+    create(server, arms=tuple(f"option {number}" for number in range(20)))
+    visit(page, server)
+    bars = page.locator("#bars li")
+    expect(bars).to_have_count(9)
+    expect(bars.last).to_contain_text("12 others together")
+    assert number(page, "probability-others") == pytest.approx(12 / 20, abs=6e-3)
+    expect(page.locator("#earnings tr")).to_have_count(20)
+
+
+@pytest.mark.parametrize("path", ["/", "/experiments/layout"])
+def test_a_phone_does_not_scroll_sideways(page: Page, server: Server, path: str) -> None:
+    create(server, arms=("blue", "green" * 12, "an option of many words that goes on for a while"))
+    for _ in range(30):
+        report(server, decide(server), 1)
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.goto(server.url + path)
+    expect(page.get_by_test_id("connection")).to_have_text("Live")
+    unfold(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+LUMINANCE = """
+const channel = (c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4);
+const luminance = (colour) => {
+  const [r, g, b] = colour.match(/[\\d.]+/g).map(Number).map(channel);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+"""
+FAINT_TEXT = (
+    "() => {"
+    + LUMINANCE
+    + """
+  const behind = (node) => {
+    for (; node; node = node.parentElement) {
+      const colour = getComputedStyle(node).backgroundColor;
+      if (colour !== "rgba(0, 0, 0, 0)") return luminance(colour);
+    }
+  };
+  const contrast = (node) => {
+    const [dark, light] = [luminance(getComputedStyle(node).color), behind(node)].sort((a, b) => a - b);
+    return (light + 0.05) / (dark + 0.05);
+  };
+  const hasText = (node) => [...node.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim());
+  const shown = [...document.querySelectorAll("body *")].filter((node) => hasText(node) && node.checkVisibility());
+  return [shown.length, shown.filter((node) => contrast(node) < 4.5).map((node) => node.outerHTML)];
+}"""
+)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_light_and_dark_are_what_they_say_and_readable(browser: Browser, server: Server, scheme: Any) -> None:
+    create(server)
+    report(server, decide(server), 1)
+    page = browser.new_page(color_scheme=scheme)
+    for path in ("/", "/experiments/layout"):
+        page.goto(server.url + path)
+        expect(page.get_by_test_id("connection")).to_have_text("Live")
+        unfold(page)
+        background = page.evaluate(
+            f"() => {{ {LUMINANCE} return luminance(getComputedStyle(document.body).backgroundColor) }}"
+        )
+        assert background < 0.05 if scheme == "dark" else background > 0.8
+        texts, faint = page.evaluate(FAINT_TEXT)
+        assert texts > 20
+        assert faint == []
+    page.close()
+
+
+def test_still_readers_see_no_motion(browser: Browser, server: Server) -> None:
+    create(server)
+    durations = []
+    for motion in ("no-preference", "reduce"):
+        page = browser.new_page(reduced_motion=motion)
+        visit(page, server)
+        durations.append(
+            page.locator("#bars .fill").first.evaluate("bar => parseFloat(getComputedStyle(bar).transitionDuration)")
+        )
+        page.close()
+    assert durations[0] > 0
+    assert durations[1] == 0
+
+
+def test_names_are_text_never_markup(page: Page, server: Server) -> None:
+    wicked = '<img src=x onerror="document.title = 1">'
+    create(server, arms=(wicked, "blue"))
+    visit(page, server)
+    expect(page.locator("#bars .name").first).to_have_text(wicked)
+    expect(page.locator("main img")).to_have_count(0)
+
+
+def test_the_commands_do_what_they_say(page: Page, server: Server) -> None:
+    create(server)
+    visit(page, server)
+    curl, _, method, address = shlex.split(page.get_by_test_id("decide").inner_text())
+    assert (curl, method) == ("curl", "POST")
+    decision = httpx.post(address).raise_for_status().json()
+    expect(page.get_by_test_id("outstanding")).to_have_text("1")
+    words = shlex.split(
+        page.get_by_test_id("report").inner_text().replace("DECISION_ID", decision["decision_id"]).replace("\\\n", "")
+    )
+    name, _, kind = words[words.index("-H") + 1].partition(": ")
+    httpx.post(words[3], content=words[words.index("-d") + 1], headers={name: kind}).raise_for_status()
+    expect(page.get_by_test_id("reported")).to_have_text("1")
+
+
+def test_an_unknown_experiment_is_told(unchecked_page: Page, server: Server) -> None:
+    unchecked_page.goto(f"{server.url}/experiments/nothing")
+    expect(unchecked_page.get_by_test_id("headline")).to_have_text("There is no such experiment.")
+
+
+def test_a_server_with_keys_is_asked_with_one(unchecked_page: Page, server: Server) -> None:
+    """The server's own refusal is tested elsewhere: here the browser is told 401 unless the header is there."""
+
+    def guard(route: Route) -> None:
+        if route.request.headers.get("authorization") == "Bearer right":
+            route.continue_()
+        else:
+            route.fulfill(status=401, content_type="application/problem+json", body='{"detail": "a key is needed"}')
+
+    create(server)
+    report(server, decide(server), 1)
+    page = unchecked_page
+    page.route("**/v1/**", guard)
+    page.goto(f"{server.url}/experiments/layout")
+    for key in ("wrong", "right"):
+        page.get_by_label("Admin key").fill(key)
+        page.keyboard.press("Enter")
+        if key == "wrong":
+            expect(page.get_by_role("alert").filter(has_text="did not accept")).to_be_visible()
+    expect(page.get_by_test_id("decisions")).to_have_text("1")
+    expect(page.get_by_test_id("decide")).to_contain_text("Authorization: Bearer $BELATED_KEY")
+    page.reload()  # the tab remembers
+    expect(page.get_by_test_id("decisions")).to_have_text("1")
+    with page.expect_request("**/export.csv") as request, page.expect_download() as download:
+        page.get_by_test_id("export-csv").click()
+    assert request.value.headers["authorization"] == "Bearer right"
+    exported = httpx.get(f"{server.url}/v1/experiments/layout/export.csv").content
+    assert Path(download.value.path()).read_bytes() == exported
+    assert exported
+
+
+class Wire:
+    """A connection to the server that can be cut, so that for the page the server is gone."""
+
+    def __init__(self, url: str) -> None:
+        address = urlsplit(url)
+        self.server = (address.hostname, address.port)
+        self.ends: list[socket.socket] = []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self.listener.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.listen()
+
+    def listen(self) -> None:
+        Thread(target=self.accept, args=(self.listener,), daemon=True).start()
+
+    def accept(self, listener: socket.socket) -> None:
+        with suppress(OSError):  # the listener was closed
+            while True:
+                near, _ = listener.accept()
+                far = socket.create_connection(self.server)
+                self.ends += [near, far]
+                for source, target in ((near, far), (far, near)):
+                    Thread(target=self.pass_on, args=(source, target), daemon=True).start()
+
+    def pass_on(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                target.sendall(data)
+            target.shutdown(socket.SHUT_RDWR)
+
+    def cut(self) -> None:
+        for end in [self.listener, *self.ends]:
+            with suppress(OSError):  # the other side was faster
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+        self.ends.clear()
+
+    def mend(self) -> None:
+        self.listener = socket.create_server(("127.0.0.1", self.port))
+        self.listen()
+
+
+def test_the_page_survives_a_server_that_goes_away(unchecked_page: Page, server: Server) -> None:
+    create(server)
+    wire = Wire(server.url)
+    unchecked_page.goto(f"{wire.url}/experiments/layout")
+    status = unchecked_page.get_by_test_id("connection")
+    expect(status).to_have_text("Live")
+    unchecked_page.evaluate("window.isTheSamePage = true")
+    wire.cut()
+    expect(status).to_contain_text("Connection lost")
+    expect(unchecked_page.get_by_test_id("decisions")).to_have_text("0")
+    decide(server)
+    wire.mend()
+    expect(status).to_have_text("Live")
+    expect(unchecked_page.get_by_test_id("decisions")).to_have_text("1")
+    decide(server)
+    expect(unchecked_page.get_by_test_id("decisions")).to_have_text("2")
+    assert unchecked_page.evaluate("window.isTheSamePage")
+    wire.cut()
