@@ -6,6 +6,7 @@ compared takes turns, since machines are noisy. Exits with 1 if a bar is missed.
 
 import sys
 
+import decision_service
 import lab
 import learner
 import paper
@@ -16,7 +17,7 @@ from judging import missed
 
 def main() -> None:
     """Run everything, or the parts of one file, and say what was missed."""
-    wanted = sys.argv[1:] or ["learner", "lab", "shadow", "paper", "replay_log"]
+    wanted = sys.argv[1:] or ["learner", "lab", "shadow", "paper", "replay_log", "decision_service"]
     for part in (
         learner.ask_and_tell,
         learner.kernel_alone,
@@ -30,6 +31,11 @@ def main() -> None:
         shadow.regret,
         paper.quick,
         replay_log.reading_and_judging,
+        decision_service.single,
+        decision_service.batches,
+        decision_service.first_start,
+        decision_service.start_up,
+        decision_service.memory,
     ):
         if part.__module__ in wanted:
             part()

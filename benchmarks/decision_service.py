@@ -1,0 +1,166 @@
+"""The service's promises: durable decisions against its own no-op route, batches, start-up, memory."""
+
+import http.client
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+from judging import judge
+from service import Served
+
+from belated.serve.engine import Engine
+from belated.serve.requests import Create, Decide, Item, Report
+from belated.serve.settings import Settings
+from belated.serve.sqlite import SQLiteJournal
+
+CONNECTIONS, SECONDS, REPEATS = 32, 4, 5
+BATCH = 5_000
+EXPERIMENT = {"name": "layout", "arms": ["blue", "green", "red"]}
+MILLISECONDS = {"us": 0.001, "ms": 1.0, "s": 1000.0}
+
+
+def load(url: str, script: Path) -> tuple[float, float]:
+    """Requests a second and the 99th percentile in milliseconds, by wrk."""
+    command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{SECONDS}", "--latency", "-s", str(script), url]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    refused = re.search(r"Non-2xx.*", said)
+    if refused:
+        raise RuntimeError(refused.group())
+    rate = re.search(r"Requests/sec:\s+([\d.]+)", said)
+    tail = re.search(r"99%\s+([\d.]+)(us|ms|s)", said)
+    if rate is None or tail is None:
+        raise RuntimeError(said)
+    return float(rate[1]), float(tail[1]) * MILLISECONDS[tail[2]]
+
+
+def single() -> None:
+    """One worker, 32 connections: durable decisions and the no-op route take turns."""
+    print(f"\nservice: single decisions, {CONNECTIONS} connections")
+    with tempfile.TemporaryDirectory() as folder, Served(Path(folder)) as served:
+        served.post("/v1/experiments", EXPERIMENT)
+        served.post("/v1/experiments/layout/decisions")
+        post = Path(folder, "post.lua")
+        post.write_text('wrk.method = "POST"\n')
+        plain = Path(folder, "get.lua")
+        plain.write_text("")
+        pairs = [
+            (load(f"{served.url}/healthz", plain), load(f"{served.url}/v1/experiments/layout/decisions", post))
+            for _ in range(REPEATS)
+        ]
+    no_op, durable = max(one[0][0] for one in pairs), max(one[1][0] for one in pairs)
+    print(f"  no-op {no_op:,.0f}/s, durable decisions {durable:,.0f}/s, 99% within", end=" ")
+    print(", ".join(f"{one[1][1]:.1f}" for one in pairs), "ms")
+    judge("durable decisions / no-op requests", durable / no_op, 0.5, "", at_most=False)
+    tails = sorted(one[1][1] for one in pairs)
+    judge("99% of the decisions within (median run)", tails[len(tails) // 2], 20, "ms", at_most=True)
+
+
+class Wire:
+    """One connection, as cheap as Python has it."""
+
+    def __init__(self, served: Served) -> None:
+        self._connection = http.client.HTTPConnection(served.url.removeprefix("http://"), timeout=60)
+
+    def post(self, path: str, body: bytes) -> bytes:
+        self._connection.request("POST", path, body, {"Content-Type": "application/json"})
+        answer = self._connection.getresponse()
+        content = answer.read()
+        if answer.status >= 300:
+            raise RuntimeError(content[:500])
+        return content
+
+
+def decide(wire: Wire, size: int) -> list[str]:
+    """The ids of a batch of decisions."""
+    got = wire.post("/v1/experiments/layout/decisions/batch", json.dumps({"size": size}).encode())
+    return re.findall(r'"decision_id":"([^"]+)"', got.decode())
+
+
+def reports_of(ids: list[str]) -> bytes:
+    """A batch of reports."""
+    return json.dumps({"reports": [{"decision_id": one, "reward": 1} for one in ids]}).encode()
+
+
+def rate(size: int, repeats: int, step: Callable[[], Any]) -> float:
+    """The best of some repeats, in a second."""
+    best = 0.0
+    for _ in range(repeats):
+        started = time.perf_counter()
+        step()
+        best = max(best, size / (time.perf_counter() - started))
+    return best
+
+
+def batches() -> None:
+    """Batches over HTTP, one client."""
+    print(f"\nservice: batches of {BATCH:,}")
+    with tempfile.TemporaryDirectory() as folder, Served(Path(folder)) as served:
+        served.post("/v1/experiments", EXPERIMENT)
+        wire = Wire(served)
+        ids: list[list[str]] = [decide(wire, BATCH)]
+        decided = rate(BATCH, 12, lambda: ids.append(decide(wire, BATCH)))
+        bodies = iter([reports_of(one) for one in ids])
+        reported = rate(BATCH, 12, lambda: wire.post("/v1/feedback", next(bodies)))
+    judge("durable decisions a second", decided, 50_000, "", at_most=False)
+    judge("durable reports a second", reported, 50_000, "", at_most=False)
+
+
+def first_start() -> None:
+    """An empty folder."""
+    print("\nservice: start with an empty folder")
+    times = []
+    for _ in range(3):
+        with tempfile.TemporaryDirectory() as folder, Served(Path(folder)) as served:
+            times.append(served.ready_after)
+    judge("ready after", min(times), 2, "s", at_most=True)
+
+
+def start_up() -> None:
+    """A million decisions in the journal, killed without a farewell."""
+    print("\nservice: start with 1,000,000 decisions in the journal, 30% of them open")
+    with tempfile.TemporaryDirectory() as folder:
+        engine = Engine(SQLiteJournal(Path(folder, "belated.db")))
+        engine.process([Create(Settings("layout", ["blue", "green", "red"]))])
+        for _ in range(1_000):
+            got: Any = engine.process([Decide("layout", 1_000)])[0]
+            engine.process([Report([Item(one.id, "reward", 1.0) for one in got.decisions[:700]])])
+            engine.snapshot_if_due()
+        waiting = engine.unsnapshotted
+        engine.journal.close()
+        times = []
+        for _ in range(3):
+            with Served(Path(folder)) as served:
+                times.append(served.ready_after)
+                served.kill()
+    print(f"  {waiting:,} entries since the last snapshot")
+    judge("ready after", min(times), 3, "s", at_most=True)
+
+
+def resident(pid: int) -> float:
+    """Megabytes in memory."""
+    [kilobytes] = re.findall(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    return int(kilobytes) / 1024
+
+
+def memory() -> None:
+    """Five million decisions, 30% never reported, a wait that ends after them."""
+    print("\nservice: memory over 5,000,000 decisions, 30% never reported")
+    with tempfile.TemporaryDirectory() as folder, Served(Path(folder)) as served:
+        served.post("/v1/experiments", {**EXPERIMENT, "reward_wait": 2, "default_outcome": 0})
+        wire, sizes = Wire(served), []
+        for turn in range(1, 1_001):
+            ids = decide(wire, BATCH)
+            wire.post("/v1/feedback", reports_of(ids[: BATCH * 7 // 10]))
+            if turn % 200 == 0:
+                sizes.append(resident(served.process.pid))
+                said = served.get("/v1/experiments/layout").json()
+                print(f"  {turn * BATCH:>9,} decisions, {said['outstanding']:>7,} open: {sizes[-1]:.0f} MB")
+    judge("memory after 5,000,000 / after 1,000,000", sizes[-1] / sizes[0], 1.1, "", at_most=True)
