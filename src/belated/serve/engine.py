@@ -14,7 +14,7 @@ from typing import Final, final
 import msgspec
 import numpy as np
 
-from belated.errors import InvalidInput
+from belated.errors import InvalidInput, StoreError
 from belated.serve import administration, fold, ids
 from belated.serve.administration import find, find_running
 from belated.serve.entries import MICROSECONDS, Entry, Kind
@@ -47,7 +47,7 @@ class Engine:
         self.journal, self.lock, self._clock = journal, RLock(), clock
         self._generator = np.random.default_rng() if generator is None else generator
         self.fold = fold.load(journal)
-        self._snapshot_seq = max((s.seq for s in journal.snapshots() if s.version == fold.VERSION), default=0)
+        self._snapshot_seq = self.fold.restored
         self._expiry = Expiry(journal)
         self.commit_seconds = 0.0
         self._behind: int | None = None  # by how much the clock is behind the journal, if it is
@@ -94,14 +94,16 @@ class Engine:
         except InvalidInput as error:
             return Problem(422, str(error))
 
-    def _commit(self, entries: Sequence[Entry]) -> list[Entry | None]:
-        """Append, then fold what got in."""
+    def _commit(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Append, then fold."""
         started = time.perf_counter()
         seqs = self.journal.append(entries)
         self.commit_seconds = time.perf_counter() - started
-        written = [None if q is None else with_seq(e, q) for e, q in zip(entries, seqs, strict=True)]
+        if seqs != list(range(self.fold.seq + 1, self.fold.seq + 1 + len(entries))):
+            raise StoreError("another process has written to the store: nothing more is written until a restart")
+        written = [with_seq(entry, seq) for seq, entry in enumerate(entries, self.fold.seq + 1)]
         with self.lock:
-            self.fold.apply(entry for entry in written if entry is not None)
+            self.fold.apply(written)
         return written
 
     def _administer(self, request: Create | ChangeArms | Close) -> tuple[Experiment, bool]:
@@ -121,25 +123,19 @@ class Engine:
         told = [(place, request) for place in places if isinstance(request := requests[place], Report)]
         entries: list[Entry] = []
         drawn = self._draw(asked, entries, results)
-        n_decisions = len(entries)
         heard = self._hear(told, entries)
         written = self._commit(entries) if entries else []
-        for place, first, size, request in drawn:
-            got = written[first : first + size]
-            if None in got:  # the same key, by way of another server
-                results[place] = self._guarded(self._replay, request)
-            else:
-                results[place] = Answers([self._decided(entry) for entry in got if entry is not None], replayed=False)
+        for place, first, size in drawn:
+            decided = map(self._decided, written[first : first + size])
+            results[place] = Answers(list(decided), replayed=False)
         for place, statuses in heard:
             results[place] = statuses
-        if None in written[n_decisions:]:  # another server was faster: judge again by what is there now
-            self._process_hot(requests, [place for place, _ in told], results)
         self._replay_twins(asked, results)
 
     def _draw(
         self, asked: list[tuple[int, Decide]], entries: list[Entry], results: list[Result]
-    ) -> list[tuple[int, int, int, Decide]]:
-        """Append an entry for each decision; returns (place, first entry, size, request) of each request."""
+    ) -> list[tuple[int, int, int]]:
+        """Append an entry for each decision; returns (place, first entry, size) of each request."""
         by_experiment: dict[int, list[tuple[int, Decide]]] = {}
         keys: set[tuple[int, str]] = set()
         for place, request in asked:
@@ -159,7 +155,7 @@ class Engine:
             nonces = self._nonces(len(arms))
             round, taken = experiment.counts.decisions, 0
             for place, request in waiting:
-                drawn.append((place, len(entries), request.size, request))
+                drawn.append((place, len(entries), request.size))
                 for position in range(request.size):
                     round += 1
                     chosen = experiment.era.arms[arms[taken]], chances[taken], nonces[taken], seen

@@ -22,6 +22,7 @@ class Fold:
 
     def __init__(self) -> None:
         self.seq = self.at = 0  # place and time of the last entry folded
+        self.restored = 0  # the place of the snapshot that it began from
         self.experiments: dict[int, Experiment] = {}
         self.by_name: dict[str, Experiment] = {}
 
@@ -72,7 +73,8 @@ def restore(snapshot: Snapshot) -> Fold:
     fold = Fold()
     try:
         state: dict[str, Any] = msgspec.msgpack.decode(snapshot.state)
-        fold.seq, fold.at = snapshot.seq, state["at"]
+        fold.seq = fold.restored = snapshot.seq
+        fold.at = state["at"]
         for one in state["experiments"]:
             fold._add(Experiment.restore(one))
     except (msgspec.MsgspecError, LookupError, TypeError, ValueError) as error:
