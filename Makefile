@@ -54,7 +54,7 @@ $(VENV)/flights.stamp: | $(BIN)/python # its data files are all that is needed, 
 # The dashboard is tested in a real browser, and the service is timed by a load generator in C: system packages both.
 INSTALL := $(if $(filter 0,$(shell id -u)),,sudo )apt-get install --yes --quiet
 $(VENV)/browser.stamp: $(VENV)/test.stamp
-	@command -v chromium chromium-browser google-chrome >/dev/null || { $(INSTALL:install=update) ; $(INSTALL) chromium; } || $(BIN)/playwright install --with-deps chromium
+	@command -v chromium >/dev/null || { $(INSTALL:install=update) ; $(INSTALL) chromium; } || $(BIN)/playwright install --with-deps chromium
 	@touch $@
 
 $(VENV)/wrk.stamp: | $(BIN)/python
