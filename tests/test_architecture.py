@@ -14,6 +14,7 @@ from typer.main import get_command
 
 import belated
 from belated import cli, errors, kernels, lab, paper, replay
+from belated.kernels import compiling
 from belated.lab import named
 from belated.serve.http.metrics import Metrics
 from belated.serve.http.routes import ROUTES
@@ -84,6 +85,16 @@ def test_the_cache_of_a_kernel_notices_edits_in_every_kernel_file() -> None:
     assert argmin.py_func.__qualname__ == f"argmin-{digest}"
     argmin(np.ones((kernels.ROWS, 2)), 1.0, 1.0, 0)  # on a fresh machine nothing is in the cache yet
     assert list(Path(argmin.stats.cache_path).glob(f"argmin.argmin-{digest}*.nbi"))
+
+
+def test_without_a_folder_for_the_cache_kernels_are_compiled_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def njit(*, cache: bool = False, **_settings: Any) -> Any:
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return lambda function: function
+
+    monkeypatch.setattr(compiling, "njit", njit)
+    assert compiling.compiled(lambda: 7)() == 7
 
 
 def run_python(code: str) -> str:

@@ -6,11 +6,14 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import httpx
 import pytest
 from service import Served
+
+import belated
 
 
 def test_the_printed_lines_work_also_the_second_time(tmp_path: Path) -> None:
@@ -98,3 +101,33 @@ def test_a_store_that_cannot_be_is_told_in_one_line(tmp_path: Path, store: str) 
     assert refused.returncode == 2
     assert refused.stderr.count("\n") == 1
     assert "store" in refused.stderr
+
+
+def test_it_is_ready_only_when_nothing_is_left_to_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a new machine: whoever asks after "ready" waits for the disk alone, not for a compiler."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    with Served(tmp_path) as served:
+        assert "compiling the kernels" in (tmp_path / "service.log").read_text()
+        began = time.monotonic()
+        served.post("/v1/experiments", {"name": "layout", "arms": ["a", "b", "c"], "reward_wait": 60})
+        ids = [served.post("/v1/experiments/layout/decisions").json()["decision_id"] for _ in range(3)]
+        ids += [
+            one["decision_id"]
+            for one in served.post("/v1/experiments/layout/decisions/batch", {"size": 5}).json()["decisions"]
+        ]
+        for id in ids:
+            assert served.post(f"/v1/decisions/{id}/feedback", {"reward": 1}).json()["status"] == "applied"
+        assert (
+            served.post(f"/v1/decisions/{ids[0]}/feedback", {"reward": 0, "amend": True}).json()["status"] == "amended"
+        )
+        assert served.get("/v1/experiments/layout").json()["reported"] == 8
+        took = time.monotonic() - began
+    assert took < served.ready_after / 2, (took, served.ready_after)
+
+
+def test_commands_whose_libraries_are_missing_are_left_out_and_told() -> None:
+    hide = "import sys; sys.modules['jinja2'] = None; sys.argv = ['belated', '--version']"
+    code = f"{hide}; from belated.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    assert "without jinja2 some commands are missing" in done.stderr
+    assert done.stdout.strip() == belated.__version__

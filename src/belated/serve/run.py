@@ -82,7 +82,7 @@ class Server(uvicorn.Server):
 
 def warm_up() -> None:
     """Load the compiled kernels before somebody waits for them; on a new machine this compiles them, and says so."""
-    said = Timer(SILENCE, lambda: log.warning("compiling the kernels, once on this machine: half a minute"))
+    said = Timer(SILENCE, lambda: log.warning("compiling the kernels, once on this machine"))
     said.start()
     learner = FTRL(2, seed=0)
     first, second = learner.record_batch([0, 1], [0.5, 0.5])
