@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from belated import kernels, snapshots
 from belated.errors import DuplicateReport, InvalidInput, UnknownRound
+from belated.lags import Drawn, Lag, drawn_now, lag_since
 from belated.state import State, blank
 from belated.tunings import DEFAULT, Tuning, proper_patience, proper_rates
 from belated.validation import (
@@ -148,7 +149,7 @@ class FTRL:
     def _coming_rates(self) -> tuple[float, float]:
         """What the tuning gives for a solve in the coming round, not checked."""
         if self._n_arms == 1:
-            return 1.0, 0.0  # nothing to choose, and ln k = 0
+            return 1.0, 0.0  # as rates_of, without its detour
         counted = self._counted.item() - self._late.item()
         return self._tuning.rates(self._n_arms, self._round.item() + 1, counted, self._backlog.item() + counted)
 
@@ -224,18 +225,42 @@ class FTRL:
                 round = solve_and_record(*arrays, self._cdf, self._patience, arm, probability, *rates, self._refresh)
         return Decision(round, arm, probability)
 
-    def record_batch(self, arms: ArrayLike, probabilities: ArrayLike) -> list[Decision]:
-        """Enter rounds decided elsewhere from one distribution: as `ask(size)`, but nothing is drawn."""
+    def drawn(self) -> Drawn:
+        """What the coming decision rests on: for a copy of this learner that draws while others do too (`overtake`)."""
+        with self._lock:
+            return drawn_now(self._clock[0])
+
+    def overtake(self, drawn: Drawn) -> Lag:
+        """Before decisions are entered that were drawn from an older state: solve anew, and say what they missed."""
+        with self._lock:
+            lag = lag_since(drawn, self._clock[0], self._tuning, self._n_arms)
+            rates = self._check(self._coming_rates())
+            kernels.solve(self._clock[0], self._policies, self._cdf, *rates)
+            self._clock["left"] = 0
+            self._clock["charge"] += lag.dip * math.log(self._n_arms)
+        return lag
+
+    def record_batch(
+        self, arms: ArrayLike, probabilities: ArrayLike, *, lag: Lag | None = None, is_more: bool = False
+    ) -> list[Decision]:
+        """Enter rounds decided elsewhere from one distribution: as `ask(size)`, but nothing is drawn.
+
+        lag:     they were drawn from an older state: what `overtake` said
+        is_more: they are more of those entered last, from the distribution in force
+        """
         chosen, chances = as_arms(arms, self._n_arms), as_probabilities(probabilities)
         if chosen.size != chances.size:
             raise InvalidInput(f"each arm needs its probability, got {chosen.size} arms, {chances.size} probabilities")
         if chosen.size == 0:
             return []
         with self._lock:
-            rates = self._check(self._coming_rates()) if self._left.item() < 1 else None
+            is_due = self._left.item() < 1 and lag is None and not is_more
+            rates = self._check(self._coming_rates()) if is_due else None
             self._make_room(chosen.size)
             arrays = self._clock, self._ledger, self._policies
-            if rates is None:
+            if lag is not None:
+                first = kernels.record_overtaken(*arrays, self._patience, chosen, chances, *tuple[Any, ...](lag))
+            elif rates is None:
                 first = kernels.record_batch(*arrays, self._patience, chosen, chances)
             else:
                 first = kernels.solve_and_record_batch(
@@ -299,8 +324,8 @@ class FTRL:
         Lobs on the decision's arm grows by (new - old) / probability. Bring the decision and the old loss from your own
         records: a learner forgets a round once it is reported. The certificate counts the round as reported at first.
         old is None for a round that was closed: its loss counts from now on, and in the certificate still 1.
-        What contradicts the sums is refused. `is_checked=False` is for records that cannot be wrong: after many
-        amendments rounding errors alone may contradict them, and are cut off instead.
+        What contradicts the sums is refused. `is_checked=False` is for records that cannot be wrong: the round is not
+        looked at, and rounding errors, which after many amendments may contradict the sums, are cut off.
         """
         change = as_loss(new) - (0.0 if old is None else as_loss(old))
         round, arm, probability = as_decision(decision, self._n_arms)

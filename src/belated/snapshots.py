@@ -1,5 +1,6 @@
 """A learner's state as plain data: lists, numbers and strings that any JSON library keeps exactly."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -119,6 +120,11 @@ def _derive(clock: Any, ledger: Any) -> None:
     clock["next_skip"], clock["next_cap"] = np.count_nonzero(~counted), np.count_nonzero(~charged)
 
 
+def _largest_charge(clock: Any, n_arms: int) -> float:
+    """1 a round, and for each that was overtaken (lags.py): 2, 1 for each round it missed, and a fall of beta."""
+    return float(clock["round"]) * (3 + float(clock["round"]) + float(clock["beta"]) * math.log(n_arms))
+
+
 def _check(state: State, rows: int) -> None:
     """What the kernels rely on: they do not check it again."""
     clock, ledger, losses = state.clock[0], state.ledger[:rows], state.policies[:, kernels.LOSSES]
@@ -135,7 +141,8 @@ def _check(state: State, rows: int) -> None:
         "skipped": 0 <= clock["skipped"] <= clock["round"],
         "capped": 0 <= clock["capped"] <= clock["round"],
         "rates": min(clock["alpha"], clock["beta"]) >= 0 and max(clock["alpha"], clock["beta"]) <= kernels.LARGEST_RATE,
-        "charge": 0 <= clock["charge"] <= clock["round"] and 0 <= clock["drift"] <= clock["round"],
+        "charge": 0 <= clock["charge"] <= _largest_charge(clock, state.n_arms)
+        and 0 <= clock["drift"] <= clock["round"],
         "base": _close(clock["base"], ledger["base"][charged]),
         "late_base": _close(clock["late_base"], ledger["base"][charged & is_late]),
         "ledger.round": (np.diff(ledger["round"], prepend=0, append=clock["round"] + 1) > 0).all(),

@@ -91,13 +91,13 @@ def settle(clock: Record) -> None:
 
 
 @compiled
-def count(clock: Record, ledger: Records, patience: float) -> None:
-    """Begin a round (ZS20, Algorithm 2).
+def count(clock: Record, ledger: Records, patience: float, missed: int) -> None:
+    """Begin a round (ZS20, Algorithm 2); `missed` more are outstanding for it than for the learner.
 
     D_t = D_{t-1} + o_t; stop counting the oldest open round s from the next round on if t - s > patience sqrt(D_t).
     """
     clock.round += 1
-    clock.backlog += clock.counted
+    clock.backlog += clock.counted + missed
     if clock.counted == 0 or patience == np.inf:
         return
     while clock.next_skip < clock.rows - 1 and not _is_open(ledger[clock.next_skip], clock):
@@ -111,16 +111,28 @@ def count(clock: Record, ledger: Records, patience: float) -> None:
 
 
 @compiled
-def enter(clock: Record, ledger: Records, n_arms: int, arm: int, probability: float, edge: float) -> None:
+def step(alpha: float, beta: float) -> float:
+    """What a round decided with these rates costs for each round whose feedback it did not know."""
+    return min(1.0, 1 / (beta + alpha / 2))  # more than 1 at once would only cost digits
+
+
+@compiled
+def stability(clock: Record, n_arms: int, alpha: float, beta: float) -> float:
+    """What a round decided with these rates costs by itself: k / (alpha sqrt(k) + 2 beta)."""
+    entropy = 0.0 if clock.doubt > 0 else beta  # with a shadow that of any beta <= beta_t
+    return min(1.0, n_arms / (alpha * math.sqrt(n_arms) + 2 * entropy))
+
+
+@compiled
+def enter(clock: Record, ledger: Records, n_arms: int, arm: int, probability: float, edge: float, cost: float) -> None:
     """Write the decision of the present round into the ledger and charge the round to the certificate."""
-    clock.drift += min(1.0, 1 / (clock.beta + clock.alpha / 2))  # more than 1 at once would only cost digits
+    clock.drift += cost
     row = ledger[clock.rows]
     row.round = clock.round
     row.arm = arm
     row.probability = probability
     row.edge = edge
-    entropy = 0.0 if clock.doubt > 0 else clock.beta  # with a shadow that of any beta <= beta_t
-    row.base = clock.drift - min(1.0, n_arms / (clock.alpha * math.sqrt(n_arms) + 2 * entropy))
+    row.base = clock.drift - stability(clock, n_arms, clock.alpha, clock.beta)
     clock.rows += 1
     clock.outstanding += 1
     clock.counted += 1
@@ -244,10 +256,10 @@ def amend(
 
     Otherwise nothing is changed, and the result says why. WAITS: it is not reported. WRONG_ARM: another was drawn,
     known until the next solve. IMPOSSIBLE: the losses would add up to less than nothing, or to more than the number
-    of reports, or there would be more reports than rounds that do not wait; not looked for unless `is_checked`.
+    of reports, or there would be more reports than rounds that do not wait. None of it unless `is_checked`.
     """
     clock = clocks[0]
-    found = _find(ledger, clock.rows, round)
+    found = _find(ledger, clock.rows, round) if is_checked else -1
     if found >= 0 and ledger[found].probability > 0:
         return WAITS
     if found >= 0 and _is_open(ledger[found], clock) and ledger[found].arm != arm:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from belated.kernels.argmin import LARGEST_RATE, SMALLEST_RATE, X, argmin
-from belated.kernels.clock import closed_charge, count, enter, penalty, settle
+from belated.kernels.clock import closed_charge, count, enter, penalty, settle, stability, step
 from belated.kernels.compiling import Floats, Integers, Policies, Record, Records, compiled
 from belated.kernels.draw import draw, normalise
 from belated.kernels.shadow import choose, edge
@@ -28,9 +28,9 @@ def _write_down(
     clock: Record, ledger: Records, policies: Policies, patience: float, arm: int, probability: float
 ) -> None:
     """Count the round and enter its decision, wherever it was drawn. Needs room in the ledger."""
-    count(clock, ledger, patience)
+    count(clock, ledger, patience, 0)
     bias = edge(policies, arm, probability) if clock.doubt > 0 else 0.0
-    enter(clock, ledger, policies.shape[2], arm, probability, bias)
+    enter(clock, ledger, policies.shape[2], arm, probability, bias, step(clock.alpha, clock.beta))
     clock.left -= 1
 
 
@@ -102,6 +102,44 @@ def solve_and_record_batch(
     solve(clocks[0], policies, cdf, alpha, beta)
     clocks[0].left = refresh
     return record_batch(clocks, ledger, policies, patience, arms, probabilities)
+
+
+@compiled
+def record_overtaken(
+    clocks: Records,
+    ledger: Records,
+    policies: Policies,
+    patience: float,
+    arms: Integers,
+    probabilities: Floats,
+    alpha: float,
+    beta: float,
+    dip: float,
+    missed: int,
+    since: int,
+    gap: float,
+    surcharge: float,
+) -> int:
+    """Decisions drawn with the rates of an older state: the first one's round. Needs room for all.
+
+    dip:       by how much beta may have been lower for others meanwhile
+    missed:    rounds that were open then and are not now; each pays once more for each of these decisions
+    since:     the rounds entered before then
+    gap:       what a round has been charged since then
+    surcharge: 1 if an alarm was raised since then, else 0                        (docs/certificate.md, "Replicas")
+    """
+    clock, k = clocks[0], policies.shape[2]
+    first, cost = clock.round + 1, step(alpha, beta - dip)
+    excess = max(0.0, stability(clock, k, alpha, beta) - stability(clock, k, clock.alpha, clock.beta))
+    for i in range(arms.shape[0]):
+        count(clock, ledger, patience, missed)
+        bias = edge(policies, arms[i], probabilities[i]) if clock.doubt > 0 else 0.0
+        # those entered since then pay for these decisions, which is as much, as long as their charge may grow
+        own = gap if clock.capped > since else 0.0
+        clock.charge += missed * cost + min(1.0, own + excess) + surcharge
+        enter(clock, ledger, k, arms[i], probabilities[i], bias, cost)
+        clock.left -= 1
+    return int(first)
 
 
 @compiled

@@ -1,0 +1,58 @@
+"""Decisions drawn from an older state of a learner: what they did not know (docs/certificate.md, "Replicas")."""
+
+import math
+from typing import Any, NamedTuple
+
+from belated.errors import InvalidInput
+from belated.tunings import Tuning
+
+
+class Drawn(NamedTuple):
+    """What a learner had counted when decisions were drawn from its distribution: keep it with them."""
+
+    round: int  # decisions entered
+    outstanding: int
+    counted: int  # o: those outstanding that the tuning counts
+    backlog: int  # D before the coming round
+    drift: float  # what a round that has waited from the start has been charged
+    alarm: int
+
+
+class Lag(NamedTuple):
+    """How decisions drawn from an older state differ from those that would be drawn now."""
+
+    alpha: float  # the rates they were drawn with
+    beta: float
+    dip: float  # by how much beta may have fallen since then
+    missed: int  # rounds that were outstanding then, and are not now
+    since: int  # rounds entered then
+    gap: float  # what a round has been charged since then
+    surcharge: float  # 1 if an alarm was raised since then
+
+
+def drawn_now(clock: Any) -> Drawn:
+    """What the coming decision will rest on."""
+    counted = int(clock["counted"] - clock["late_counted"])
+    counts = int(clock["round"]), int(clock["outstanding"]), counted, int(clock["backlog"])
+    return Drawn(*counts, float(clock["drift"]), int(clock["alarm"]))
+
+
+def rates_of(drawn: Drawn, tuning: Tuning, n_arms: int, arrived: int = 0) -> tuple[float, float]:
+    """The rates of the coming decision, if so many reports had arrived in addition."""
+    if n_arms == 1:
+        return 1.0, 0.0  # nothing to choose, and ln k = 0
+    counted = max(0, drawn.counted - arrived)
+    return tuning.rates(n_arms, drawn.round + 1, counted, drawn.backlog + counted)
+
+
+def lag_since(drawn: Drawn, clock: Any, tuning: Tuning, n_arms: int) -> Lag:
+    """What has happened since; an InvalidInput if it was no earlier state of this learner."""
+    now = drawn_now(clock)
+    missed = (now.round - now.outstanding) - (drawn.round - drawn.outstanding)
+    gap = now.drift - drawn.drift
+    is_earlier = 0 <= drawn.round <= now.round and missed >= 0 and gap >= 0 and drawn.backlog <= now.backlog
+    if not (is_earlier and 0 <= drawn.counted <= drawn.outstanding <= drawn.round and math.isfinite(gap)):
+        raise InvalidInput(f"{drawn} is no earlier state of this learner, which is at {now}")
+    alpha, beta = rates_of(drawn, tuning, n_arms)
+    dip = max(0.0, beta - rates_of(drawn, tuning, n_arms, missed)[1])
+    return Lag(alpha, beta, dip, missed, drawn.round, gap, float(now.alarm > drawn.alarm))
