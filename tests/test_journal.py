@@ -11,7 +11,7 @@ import pytest
 from belated.errors import StoreError
 from belated.serve import journal as journals
 from belated.serve.entries import Entry, Kind
-from belated.serve.journal import Journal, Key, Snapshot
+from belated.serve.journal import Conflict, Journal, Key, Snapshot
 from belated.serve.sqlite import SCHEMA_VERSION, SQLiteJournal
 
 STORES: dict[str, Callable[[Path], Journal]] = {"sqlite": lambda folder: SQLiteJournal(folder / "belated.db")}
@@ -44,6 +44,10 @@ def outcome(decision: int, *, revision: int = 0, value: float | None = 1.0, at: 
     return Entry(at, kind, 1, round=1, arm=0, decision=decision, decided_at=2, revision=revision, value=value)
 
 
+def event(experiment: int, revision: int | None, *, at: int = 4) -> Entry:
+    return Entry(at, Kind.ARMS, experiment, revision=revision, body=b"{}")
+
+
 def filled(journal: Journal) -> None:
     """Experiments 1 and 2; decisions 3, 5, 7 of the first and 4, 6 of the second; then outcomes and an event."""
     journal.append([created("one"), created("two")])
@@ -73,31 +77,41 @@ def test_places_are_in_order_and_an_experiment_is_named_by_its_own(journal: Jour
         (created("one"), created("one", at=5), created("two")),
         (decided(1, 1, key="k", position=0), decided(1, 2, key="k", position=0), decided(1, 3, key="k", position=1)),
         (decided(1, 1, key="k", position=0), decided(1, 2, key="k", position=0), decided(2, 1, key="k", position=0)),
-        (decided(1, 1), outcome(2), outcome(2, revision=1)),
+        (outcome(1), outcome(1, at=5), outcome(1, revision=1)),
+        (event(1, 1), event(1, 1, at=5), event(1, 2)),
+        (event(1, 1), event(1, 1, at=5), event(2, 1)),
     ],
-    ids=["name", "request and position", "request of another experiment", "decision and revision"],
+    ids=["name", "request", "request of another experiment", "outcome", "event", "event of another experiment"],
 )
-def test_what_is_there_already_is_left_out_and_the_rest_gets_in(
+def test_what_is_there_already_or_comes_twice_is_a_conflict_and_nothing_is_written(
     journal: Journal, there: Entry, again: Entry, other: Entry
 ) -> None:
     journal.append([created("zero")])
-    journal.append([there] if again.decision is None else [there, again])
+    for twins in ([there, again], [there, other, again]):
+        with pytest.raises(Conflict):
+            journal.append(twins)
+    assert journal.last() == 1
+    [place] = journal.append([there])
     before = journal.read(0, 100)
-    after = msgspec.structs.replace(decided(1, 50), at=99)
-    first, second, third = journal.append([again, other, after])
-    assert first is None
-    assert second is not None
-    assert third is not None
-    assert second < third == journal.last()
-    assert journal.read(0, 100)[: len(before)] == before
-    assert [(entry.seq, entry.at) for entry in journal.read(len(before), 100)] == [(second, other.at), (third, 99)]
-    assert journal.append([again, again]) == [None, None]
+    for conflicting in ([again], [other, again], [again, other], [decided(1, 50), other, again, decided(1, 51)]):
+        with pytest.raises(Conflict):
+            journal.append(conflicting)
+        assert journal.read(0, 100) == before
+        assert journal.last() == place
+    [second, third] = journal.append([other, decided(1, 50, at=99)])
+    assert place < second < third == journal.last()
+    assert [(entry.seq, entry.at) for entry in journal.read(place, 100)] == [(second, other.at), (third, 99)]
 
 
-def test_twins_in_one_append_get_in_once(journal: Journal) -> None:
-    journal.append([created("one")])
-    assert journal.append([decided(1, 1, key="k", position=0), decided(1, 2, key="k", position=0)])[1] is None
-    assert [entry.round for entry in journal.requested(1, "k")] == [1]
+def test_events_of_an_old_store_have_no_revision(journal: Journal) -> None:
+    journal.append([created("one"), event(1, None), event(1, None), event(1, 1)])
+    assert [entry.revision for entry in journal.events(1, 0, 10)] == [None, None, None, 1]
+
+
+def test_an_experiment_is_found_by_its_name(journal: Journal) -> None:
+    assert journal.named("one") is None
+    [one, two] = journal.append([created("one"), created("naïve \U0001f600")])
+    assert (journal.named("one"), journal.named("naïve \U0001f600"), journal.named("On")) == (one, two, None)
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 100])
@@ -158,7 +172,7 @@ def test_a_zero_may_lose_its_sign(journal: Journal) -> None:
 
 def test_every_field_comes_back(journal: Journal) -> None:
     body = '{"name": "naïve café ☕ \\u0000 \U0001f600"}'.encode()
-    full = Entry(2**60, Kind.DECIDED, 1, 2, 3, 4, 0.25, 2**34 - 1, 9, "kéy ☕", 5, 6, 7, 8, 0.5, 0.75, body)
+    full = Entry(2**60, Kind.DECIDED, 1, 2, 3, 4, 0.25, 2**34 - 1, 9, "kéy ☕", 5, 6, 7, 8, 0.5, 0.75, body, b"\x00")
     journal.append([msgspec.structs.replace(created("one"), body=body)])
     journal.append([full])
     assert journal.read(0, 1)[0].body == body
@@ -204,10 +218,9 @@ def test_a_reader_sees_nothing_of_an_append_that_is_not_committed(tmp_path: Path
     journal.append([created("one")])
     reader, insert, seen = journal.reader(), journal._insert, list[int]()
 
-    def watched(entries: Any, first: int) -> int:
-        done = insert(entries, first)
+    def watched(entries: Any, first: int) -> None:
+        insert(entries, first)
         seen.append(reader.last())
-        return done
 
     journal._insert = watched  # type: ignore[method-assign]
     journal.append([decided(1, 1), decided(1, 2)])

@@ -7,6 +7,7 @@ BelatedError
 ├── ImproperRule      a tuning whose rates decrease, are negative or not finite (also a ValueError)
 ├── SnapshotError     a snapshot of the wrong kind, version or shape (also a ValueError)
 ├── StoreError        the service's journal cannot be read or written
+│   └── StoreUnreachable  for now: it may be tried again
 └── ServiceError      the service answered with a problem, or not at all; raised by the client
 """
 
@@ -50,6 +51,10 @@ class SnapshotError(BelatedError, ValueError):
 
 class StoreError(BelatedError):
     """The service's journal cannot be read or written."""
+
+
+class StoreUnreachable(StoreError):
+    """Not now: whether an append was written is not known, and a later call tries again."""
 
 
 class ServiceError(BelatedError):

@@ -20,7 +20,7 @@ from belated.serve.administration import find, find_running
 from belated.serve.entries import MICROSECONDS, Entry, Kind
 from belated.serve.experiments import Experiment
 from belated.serve.expiry import Expiry
-from belated.serve.journal import Found, Journal
+from belated.serve.journal import Conflict, Found, Journal
 from belated.serve.problems import Problem
 from belated.serve.reports import judge, look_up
 from belated.serve.requests import Answers, ChangeArms, Close, Create, Decide, Decided, Report, Request, Result
@@ -97,7 +97,10 @@ class Engine:
     def _commit(self, entries: Sequence[Entry]) -> list[Entry]:
         """Append, then fold."""
         started = time.perf_counter()
-        seqs = self.journal.append(entries)
+        try:
+            seqs = self.journal.append(entries)
+        except Conflict:
+            seqs = []
         self.commit_seconds = time.perf_counter() - started
         if seqs != list(range(self.fold.seq + 1, self.fold.seq + 1 + len(entries))):
             raise StoreError("another process has written to the store: nothing more is written until a restart")

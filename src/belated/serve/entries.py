@@ -32,15 +32,16 @@ class Entry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     arm: int | None = None  # of the decision: its place among all arms the experiment ever had
     probability: float | None = None  # what the arm was drawn with
     nonce: int | None = None  # of the decision: makes its id hard to guess
-    seen: int | None = None  # of a decision: the last entry its server had folded; equal ones share a distribution
+    seen: int | None = None  # the last entry the decision's server had folded; equal ones share a distribution
     request: str | None = None  # of a decision: the Idempotency-Key it was asked with
     position: int | None = None  # and its place in that request
     decision: int | None = None  # of an outcome: the seq of its decision
     decided_at: int | None = None
-    revision: int | None = None  # of an outcome: 0 for the first, then 1, 2, ...
+    revision: int | None = None  # of an outcome and of an event: 0 for the first, then 1, 2, ...; old events have none
     value: float | None = None  # of an outcome, in the experiment's own units
     old: float | None = None  # the value it replaces
     body: bytes | None = None  # of CREATED, ARMS and CLOSED: JSON
+    drawn: bytes | None = None  # of a decision: what its server had counted, should others have written meanwhile
 
 
 COLUMNS: Final = Entry.__struct_fields__

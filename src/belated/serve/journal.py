@@ -6,11 +6,15 @@ store's to enforce, so that retries and races have one effect whoever sends them
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from belated.serve.entries import Entry
 
 PAGE = 5_000
+
+
+class Conflict(Exception):
+    """Something unique is there already: nothing was written."""
 
 
 class Found(NamedTuple):
@@ -40,24 +44,34 @@ class Key(NamedTuple):
 
 
 class Journal(ABC):
-    """Append-only, ordered by `seq`; any number of readers beside the writer."""
+    """Append-only, ordered by `seq`; any number of processes read and write at once, a connection each.
+
+    Every method may raise StoreUnreachable, and connects again at the next call.
+    """
+
+    kind: ClassVar[str]
 
     @abstractmethod
-    def append(self, entries: Sequence[Entry]) -> list[int | None]:
-        """Write all entries in one durable step and return their places; None for one that is there already.
+    def append(self, entries: Sequence[Entry]) -> list[int]:
+        """Write all entries in one durable step and return their places, which rise, perhaps with gaps.
 
-        Unique are: the name of an experiment (its body), (experiment, request, position) of decisions,
-        (decision, revision) of outcomes. Raises StoreError if it is not certain that all is on disk; then nothing may
-        be acknowledged, and every later append is refused.
+        All or nothing: `Conflict` if something unique is there already, or comes twice. Unique are: the name of an
+        experiment (its body), (experiment, request, position) of decisions, (decision, revision) of outcomes,
+        (experiment, revision) of events. StoreUnreachable if it is not known whether they were written. Any other
+        StoreError is for good: nothing may be acknowledged, and every later append is refused.
         """
 
     @abstractmethod
     def last(self) -> int:
-        """The place of the newest entry, 0 if there is none."""
+        """The place of the newest entry that is committed, 0 if there is none; `read` may not be there yet."""
+
+    @abstractmethod
+    def named(self, name: str) -> int | None:
+        """The place of the experiment of this name, also if `read` is not there yet."""
 
     @abstractmethod
     def read(self, after: int, limit: int) -> list[Entry]:
-        """The next entries in order."""
+        """The next entries in order; what is not among them yet never comes before one that is."""
 
     @abstractmethod
     def find(self, seqs: Sequence[int]) -> dict[int, Found]:

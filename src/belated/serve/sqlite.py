@@ -7,12 +7,12 @@ from typing import Any, Final, final
 
 import apsw
 
-from belated.errors import StoreError
+from belated.errors import StoreError, StoreUnreachable
 from belated.serve.entries import COLUMNS, Entry, Kind
-from belated.serve.journal import Found, Journal, Key, Snapshot
+from belated.serve.journal import Conflict, Found, Journal, Key, Snapshot
 
 APPLICATION: Final = 0x42656C61  # "Bela": the file says whose it is
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 ROWS_AT_ONCE: Final = 100  # one statement for many rows: fewer hand-overs of the interpreter's lock than a row each
 KEPT_SNAPSHOTS: Final = 2
 WAIT: Final = 10_000  # milliseconds for another process, such as `belated keys`, to finish
@@ -21,11 +21,13 @@ SCHEMA: Final = f"""
 CREATE TABLE journal (
     at INTEGER NOT NULL, kind INTEGER NOT NULL, experiment INTEGER NOT NULL, seq INTEGER PRIMARY KEY,
     round INTEGER, arm INTEGER, probability REAL, nonce INTEGER, seen INTEGER, request TEXT, position INTEGER,
-    decision INTEGER, decided_at INTEGER, revision INTEGER, value REAL, old REAL, body BLOB
+    decision INTEGER, decided_at INTEGER, revision INTEGER, value REAL, old REAL, body BLOB,
+    drawn BLOB
 ) STRICT;
 CREATE UNIQUE INDEX one_name ON journal (json_extract(body, '$.name')) WHERE kind = {int(Kind.CREATED)};
 CREATE UNIQUE INDEX one_effect ON journal (experiment, request, position) WHERE request IS NOT NULL;
 CREATE UNIQUE INDEX one_outcome ON journal (decision, revision) WHERE decision IS NOT NULL;
+CREATE UNIQUE INDEX one_event ON journal (experiment, revision) WHERE body IS NOT NULL AND revision IS NOT NULL;
 CREATE INDEX decisions ON journal (experiment, seq) WHERE kind = {DECIDED};
 CREATE INDEX events ON journal (experiment, seq) WHERE body IS NOT NULL;
 CREATE TABLE snapshots (seq INTEGER PRIMARY KEY, version INTEGER NOT NULL, state BLOB NOT NULL) STRICT;
@@ -60,9 +62,15 @@ def _found(row: tuple[Any, ...]) -> Found:
     return Found(_entry(row[:half]), None if row[half] is None else _entry(row[half:]))
 
 
+def _is_conflict(error: BaseException | None) -> bool:
+    return getattr(error, "extendedresult", 0) == apsw.SQLITE_CONSTRAINT_UNIQUE
+
+
 @final
 class SQLiteJournal(Journal):
-    """One file, one writer; `vfs` and `synchronous` are for the tests that cut the power."""
+    """One file, any number of processes; `vfs` and `synchronous` are for the tests that cut the power."""
+
+    kind = "sqlite"
 
     def __init__(
         self, path: Path | str, *, readonly: bool = False, vfs: str | None = None, synchronous: str = "FULL"
@@ -112,48 +120,62 @@ class SQLiteJournal(Journal):
                 "use the release that wrote it"
             )
 
-    def append(self, entries: Sequence[Entry]) -> list[int | None]:
+    def append(self, entries: Sequence[Entry]) -> list[int]:
         if self._failure:
             raise StoreError(self._failure)
+        self._begin()
         try:
             with self._explained("written"):
-                self._run("BEGIN IMMEDIATE")
                 first = self.last() + 1
-                seqs: list[int | None] = list(range(first, first + len(entries)))
-                if self._insert(entries, first) < len(entries):
-                    kept = {row[0] for row in self._run("SELECT seq FROM journal WHERE seq >= ?", (first,))}
-                    seqs = [seq if seq in kept else None for seq in seqs]
+                self._insert(entries, first)
                 self._run("COMMIT")
         except BaseException as error:
+            if _is_conflict(error.__cause__) and self._roll_back():
+                raise Conflict(str(error.__cause__)) from error
             self._failure = f"{error}. Nothing more is written until a restart"
             self._roll_back()
             raise StoreError(self._failure) from error
-        return seqs
+        return list(range(first, first + len(entries)))
 
-    def _insert(self, entries: Sequence[Entry], first: int) -> int:
-        """How many got in."""
-        before = self._db.total_changes()
+    def _begin(self) -> None:
+        """From here on no other process writes: places are given, and entries appear, in the same order."""
+        try:
+            with self._explained("written"):
+                self._run("BEGIN IMMEDIATE")
+        except StoreError as error:
+            if isinstance(error.__cause__, apsw.BusyError):  # nothing was written yet
+                raise StoreUnreachable(f"{error}; try again") from error
+            self._failure = f"{error}. Nothing more is written until a restart"
+            raise StoreError(self._failure) from error
+
+    def _insert(self, entries: Sequence[Entry], first: int) -> None:
         seq = first
         for start in range(0, len(entries), ROWS_AT_ONCE):
             part = entries[start : start + ROWS_AT_ONCE]
             values: list[Any] = []
             for e in part:
                 values += (e.at, int(e.kind), e.experiment or seq, seq, e.round, e.arm, e.probability, e.nonce, e.seen)
-                values += (e.request, e.position, e.decision, e.decided_at, e.revision, e.value, e.old, e.body)
+                values += (e.request, e.position, e.decision, e.decided_at, e.revision, e.value, e.old, e.body, e.drawn)
                 seq += 1
-            self._run(f"INSERT INTO journal VALUES {', '.join([ROW] * len(part))} ON CONFLICT DO NOTHING", values)  # noqa: S608
-        return self._db.total_changes() - before
+            self._run(f"INSERT INTO journal VALUES {', '.join([ROW] * len(part))}", values)  # noqa: S608
 
-    def _roll_back(self) -> None:
+    def _roll_back(self) -> bool:
+        """Whether that was possible; if not, the first failure is the one to tell."""
         try:
             if self._db.in_transaction:
                 self._run("ROLLBACK")
         except apsw.Error:
-            pass  # the first failure is the one to tell
+            return False
+        return True
 
     def last(self) -> int:
         with self._explained("read"):
             return int(self._run("SELECT coalesce(max(seq), 0) FROM journal")[0][0])
+
+    def named(self, name: str) -> int | None:
+        where = f"WHERE kind = {int(Kind.CREATED)} AND json_extract(body, '$.name') = ?"
+        with self._explained("read"):
+            return next((row[0] for row in self._run(f"SELECT seq FROM journal {where}", (name,))), None)  # noqa: S608
 
     def read(self, after: int, limit: int) -> list[Entry]:
         with self._explained("read"):
