@@ -1,5 +1,6 @@
 """An engine for tests: a clock that stands still, a generator that repeats itself, and short ways to ask and tell."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,15 @@ import numpy as np
 from belated.serve.engine import Engine
 from belated.serve.entries import MICROSECONDS
 from belated.serve.experiments import Experiment
-from belated.serve.journal import Found
+from belated.serve.journal import Found, Journal
 from belated.serve.problems import Problem
 from belated.serve.requests import Answers, ChangeArms, Close, Create, Decide, Decided, Item, Report
 from belated.serve.settings import ArmChange, Outcome, Settings
 from belated.serve.sqlite import SQLiteJournal
+from belated.serve.views import StoreView
 
 LOSSES = Outcome(better="lower")
+NO_STORE = StoreView("", True, 0, 0, 0.0, 0, 0, 0, 0.0)  # noqa: FBT003
 
 
 class Clock:
@@ -34,16 +37,24 @@ class Clock:
 class Driven:
     """An engine on a file, with the clock it lives by."""
 
-    def __init__(self, folder: Path, *, clock: Clock | None = None, seed: int = 1) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        clock: Clock | None = None,
+        seed: int = 1,
+        opening: Callable[[], Journal] | None = None,
+    ) -> None:
         self.path, self.clock = folder / "belated.db", clock or Clock()
-        self._generator = np.random.default_rng(seed)
+        self._generator, self._opening = np.random.default_rng(seed), opening or self._open
         self.start()
 
+    def _open(self) -> Journal:
+        return SQLiteJournal(self.path, synchronous="OFF")  # what a test asks of the disk is asked elsewhere
+
     def start(self) -> None:
-        """Open the file, for the first time or again."""
-        self.engine = Engine(
-            SQLiteJournal(self.path, synchronous="OFF"), clock=self.clock, generator=self._generator
-        )  # what a test asks of the disk is asked elsewhere
+        """Open the store, for the first time or again."""
+        self.engine = Engine(self._opening(), clock=self.clock, generator=self._generator)
 
     def restart(self, *, snapshot: bool = False) -> None:
         """As a server that stops and starts again."""

@@ -13,6 +13,7 @@ from service import NO_TLS, Served
 
 from belated.serve.engine import Engine
 from belated.serve.http.routes import ROUTES
+from belated.serve.keys import Gate
 from belated.serve.problems import TITLES, Problem
 from belated.serve.requests import Decide, Item, Report, Request
 from belated.serve.writer import Writer
@@ -208,12 +209,16 @@ class Stuck:
 
     def __init__(self, engine: Engine) -> None:
         self._engine, self.entered, self.free = engine, Event(), Event()
-        self.fold, self.commit_seconds, self.unsnapshotted = engine.fold, 0.0, 0
+        self.fold, self.journal, self.commit_seconds, self.unsnapshotted = engine.fold, engine.journal, 0.0, 0
+        self.entries, self.is_behind = 0, False
 
     def process(self, requests: list[Request]) -> Any:
         self.entered.set()
         assert self.free.wait(30)
         return self._engine.process(requests)
+
+    def catch_up(self) -> None:
+        """There is nobody else."""
 
     def expire(self) -> int:
         return 0
@@ -228,7 +233,7 @@ def test_a_full_queue_asks_to_come_again(tmp_path: Path) -> None:
     stuck = Stuck(driven.engine)
 
     async def run() -> None:
-        writer = Writer(stuck, capacity=10)  # type: ignore[arg-type]
+        writer = Writer(stuck, Gate([]), capacity=10)  # type: ignore[arg-type]
         writer.start(asyncio.get_running_loop())
         try:
             await fill(writer)

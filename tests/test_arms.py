@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
-from engines import LOSSES, Driven, state
+from engines import LOSSES, NO_STORE, Driven, state
 
 from belated.serve.experiments import HEAD_START
 from belated.serve.observations import ENOUGH_REPORTS
 from belated.serve.problems import Problem
 from belated.serve.requests import Decided, Item
-from belated.serve.views import StoreView, view
+from belated.serve.views import view
 
 LOSS = {"a": 0.1, "b": 0.5, "c": 0.9, "d": 0.3}
 
@@ -101,8 +101,7 @@ def test_history_and_estimates_keep_their_arms(driven: Driven) -> None:
     play(driven, 100)
     driven.change(add=("d",), retire=("a",))
     play(driven, 100)
-    store = StoreView("", writable=True, entries=0, bytes=0, last_commit_ms=0, queue=0, unsnapshotted=0)
-    document = view(driven["layout"], store, driven.clock.now)
+    document = view(driven["layout"], NO_STORE, driven.clock.now)
     assert document.arm_changes == 1
     assert [arm.name for arm in document.arms] == ["a", "b", "c", "d"]
     assert [arm.active for arm in document.arms] == [False, True, True, True]

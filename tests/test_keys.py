@@ -239,7 +239,7 @@ def test_secrets_are_compared_in_constant_time(tmp_path: Path, monkeypatch: pyte
     """Also for an unknown or malformed key, so that the time tells nothing."""
     journal = Driven(tmp_path).engine.journal
     key = keys.create(journal, "admin", None)
-    gate, compared = Gate(journal.keys), list[tuple[bytes, bytes]]()
+    gate, compared = Gate(journal.keys()), list[tuple[bytes, bytes]]()
 
     def spy(one: bytes, other: bytes) -> bool:
         compared.append((one, other))
@@ -257,9 +257,9 @@ def test_secrets_are_compared_in_constant_time(tmp_path: Path, monkeypatch: pyte
 
 def test_revoking_the_last_key_does_not_open_the_door(tmp_path: Path) -> None:
     journal = Driven(tmp_path).engine.journal
-    assert not Gate(journal.keys).is_locked
+    assert not Gate(journal.keys()).is_locked
     key = keys.create(journal, "admin", None)
     journal.revoke_key(key.split("_")[1], 1)
-    assert Gate(journal.keys).is_locked
+    assert Gate(journal.keys()).is_locked
     with pytest.raises(Problem, match="401"):
-        Gate(journal.keys).admit(f"Bearer {key}", "admin")
+        Gate(journal.keys()).admit(f"Bearer {key}", "admin")

@@ -70,13 +70,6 @@ def test_without_keys_it_stays_on_this_machine(tmp_path: Path) -> None:
         assert answer.status_code == 200
 
 
-def test_a_link_to_a_store_that_is_served_is_refused(server: Served) -> None:
-    (server.folder / "link.db").symlink_to(server.folder / "belated.db")
-    refused = serve_and_wait(server.folder, "--store", "link.db")
-    assert refused.returncode == 2
-    assert "another process serves the store" in refused.stderr
-
-
 def is_open(host: str, port: int) -> bool:
     with socket.socket() as caller:
         return caller.connect_ex((host, port)) == 0

@@ -71,7 +71,7 @@ class SharedLearner:
     ) -> None:
         """Decisions drawn together. Half of them and then the other half makes no difference."""
         first = self.learner.round + 1
-        if seen == self._seen:  # more of the last ones
+        if self.is_more(seen):
             self.learner.record_batch(arms, probabilities, lag=self._lag, is_more=True)
         elif seen >= self.last:  # nothing has happened since: as if it had been drawn here and now
             self._begin(seqs[0], seen, None)
@@ -89,6 +89,10 @@ class SharedLearner:
             self.learner.record_batch(arms, probabilities, lag=self._lag)
         self._places.add(seqs, first)
         self.last = seqs[-1]
+
+    def is_more(self, seen: int | None) -> bool:
+        """Whether decisions that have seen so much were drawn together with the last ones."""
+        return seen == self._seen
 
     def _begin(self, seq: int, seen: int, lag: Lag | None) -> None:
         self._solved, self._moved, self._seen, self._lag = self.last, seq, seen, lag

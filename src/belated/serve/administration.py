@@ -42,7 +42,7 @@ def _creation(request: Create, fold: Fold, at: int) -> Entry | None:
     settings.check()
     existing = fold.by_name.get(settings.name)
     if existing is None:
-        return Entry(at, Kind.CREATED, 0, body=msgspec.json.encode(settings))
+        return Entry(at, Kind.CREATED, 0, revision=0, body=msgspec.json.encode(settings))
     if existing.settings != settings:
         raise Problem(409, f"there is an experiment {settings.name!r} with other settings; choose another name")
     return None
@@ -50,7 +50,12 @@ def _creation(request: Create, fold: Fold, at: int) -> Entry | None:
 
 def _closing(request: Close, fold: Fold, at: int) -> Entry | None:
     experiment = find(fold, request.name)
-    return None if experiment.closed_at is not None else Entry(at, Kind.CLOSED, experiment.seq, body=b"{}")
+    return None if experiment.closed_at is not None else _event(experiment, Kind.CLOSED, at, b"{}")
+
+
+def _event(experiment: Experiment, kind: Kind, at: int, body: bytes) -> Entry:
+    """The revision makes sure that no other server has changed the experiment meanwhile."""
+    return Entry(at, kind, experiment.seq, revision=experiment.revision + 1, body=body)
 
 
 def _change(request: ChangeArms, fold: Fold, at: int) -> Entry | None:
@@ -66,4 +71,4 @@ def _change(request: ChangeArms, fold: Fold, at: int) -> Entry | None:
     new = ArmChange([name for name in change.add if name not in active], [n for n in change.retire if n in active])
     if not 1 <= len(active) + len(new.add) - len(new.retire) <= MAX_ARMS:
         raise InvalidInput(f"an experiment keeps 1 to {MAX_ARMS} arms")
-    return Entry(at, Kind.ARMS, experiment.seq, body=msgspec.json.encode(new)) if new.add or new.retire else None
+    return _event(experiment, Kind.ARMS, at, msgspec.json.encode(new)) if new.add or new.retire else None

@@ -1,11 +1,13 @@
 """The engine: requests become journal entries, are folded once they are on disk, and only then answered.
 
-Synchronous and without HTTP, so that a test can drive it. One thread calls `process` and `expire`; others may read
-the experiments while they hold `lock`.
+Any number of engines may work on one journal. Each folds what all of them write, in the order of the journal, and draws
+from the newest state it has. What must happen once is the store's to enforce: after a Conflict the engine looks again.
+
+Synchronous and without HTTP, so that a test can drive it. One thread calls everything here; others may read the
+experiments while they hold `lock`.
 """
 
 import logging
-import secrets
 import time
 from collections.abc import Callable, Sequence
 from threading import RLock
@@ -17,18 +19,19 @@ import numpy as np
 from belated.errors import InvalidInput, StoreError
 from belated.serve import administration, fold, ids
 from belated.serve.administration import find, find_running
-from belated.serve.entries import MICROSECONDS, Entry, Kind
+from belated.serve.drawing import Asked, Drawn, draw
+from belated.serve.entries import MICROSECONDS, Entry
 from belated.serve.experiments import Experiment
 from belated.serve.expiry import Expiry
-from belated.serve.journal import Conflict, Found, Journal
-from belated.serve.problems import Problem
-from belated.serve.reports import judge, look_up
+from belated.serve.journal import PAGE, Conflict, Found, Journal
+from belated.serve.problems import Problem, behind
+from belated.serve.reports import is_of, judge, look_up
 from belated.serve.requests import Answers, ChangeArms, Close, Create, Decide, Decided, Report, Request, Result
 
 SNAPSHOT_EVERY: Final = 50_000  # entries; more if so many decisions are open that a snapshot takes long to write
 OPEN_SHARE: Final = 10  # then a tenth of them
-
-
+PATIENCE: Final = 2.0  # seconds for the journal to become readable up to a place
+TRIES: Final = 50  # against other servers that are always faster
 log = logging.getLogger("belated.engine")
 
 
@@ -39,7 +42,7 @@ def microseconds() -> int:
 
 @final
 class Engine:
-    """The state of all experiments, kept in step with the journal."""
+    """The state of all experiments, as far as this server has folded the journal."""
 
     def __init__(
         self, journal: Journal, *, clock: Callable[[], int] = microseconds, generator: np.random.Generator | None = None
@@ -49,7 +52,7 @@ class Engine:
         self.fold = fold.load(journal)
         self._snapshot_seq = self.fold.restored
         self._expiry = Expiry(journal)
-        self.commit_seconds = 0.0
+        self.commit_seconds, self.entries, self.written = 0.0, 0, 0  # of this server: last append, number, last place
         self._behind: int | None = None  # by how much the clock is behind the journal, if it is
 
     @property
@@ -58,9 +61,9 @@ class Engine:
         return self.fold.seq - self._snapshot_seq
 
     def now(self) -> int:
-        """The time of a new entry: never before that of the last one, whatever the machine's clock does.
+        """The time of a new entry: never before that of the last one folded, whatever the machine's clock does.
 
-        If the clock is behind the journal, because it once was ahead, time goes on from there.
+        If the clock is behind the journal, because it or another server's is or was ahead, time goes on from there.
         """
         now = self._clock()
         if now >= self.fold.at:
@@ -68,8 +71,37 @@ class Engine:
             return now
         if self._behind is None:
             self._behind = self.fold.at - now
-            log.warning("the clock is behind the journal", extra={"seconds": self._behind / MICROSECONDS})
+            if self._behind > MICROSECONDS:
+                log.warning("the clock is behind the journal", extra={"seconds": self._behind / MICROSECONDS})
         return max(now + self._behind, self.fold.at)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether this server has not even folded what it has written itself."""
+        return self.fold.seq < self.written
+
+    def catch_up(self) -> None:
+        """Fold what has been written, by whomever, as far as it can be read."""
+        while page := self.journal.read(self.fold.seq, PAGE):
+            with self.lock:
+                self.fold.apply(page)
+            if len(page) < PAGE:
+                return
+
+    def _reach(self, seq: int) -> None:
+        """Catch up to this place, or raise the Problem 503: a transaction that does not end holds the journal up."""
+        deadline = time.monotonic() + PATIENCE
+        while self.fold.seq < seq:
+            self.catch_up()
+            if self.fold.seq < seq:
+                if time.monotonic() > deadline:
+                    raise behind(self.fold.seq, seq)
+                time.sleep(0.002)
+
+    def _meet(self, name: str) -> None:
+        """Learn of an experiment that another server has just created."""
+        if name not in self.fold.by_name and (seq := self.journal.named(name)) is not None:
+            self._reach(seq)
 
     def process(self, requests: Sequence[Request]) -> list[Result]:
         """Do all of it and answer each request; a StoreError if it is not certain to be on disk."""
@@ -94,87 +126,79 @@ class Engine:
         except InvalidInput as error:
             return Problem(422, str(error))
 
-    def _commit(self, entries: Sequence[Entry]) -> list[Entry]:
-        """Append, then fold."""
+    def _append(self, entries: Sequence[Entry]) -> list[Entry]:
+        """The entries as they stand in the journal now; folded at once if nothing can be before them."""
+        if not entries:
+            return []
         started = time.perf_counter()
-        try:
-            seqs = self.journal.append(entries)
-        except Conflict:
-            seqs = []
+        seqs = self.journal.append(entries)
         self.commit_seconds = time.perf_counter() - started
-        if seqs != list(range(self.fold.seq + 1, self.fold.seq + 1 + len(entries))):
-            raise StoreError("another process has written to the store: nothing more is written until a restart")
-        written = [with_seq(entry, seq) for seq, entry in enumerate(entries, self.fold.seq + 1)]
-        with self.lock:
-            self.fold.apply(written)
+        self.entries, self.written = self.entries + len(entries), seqs[-1]
+        written = [with_seq(entry, seq) for entry, seq in zip(entries, seqs, strict=True)]
+        if seqs == list(range(self.fold.seq + 1, self.fold.seq + 1 + len(entries))):
+            with self.lock:
+                self.fold.apply(written)
         return written
 
     def _administer(self, request: Create | ChangeArms | Close) -> tuple[Experiment, bool]:
         """The experiment, and whether the request has changed anything."""
         name = request.settings.name if isinstance(request, Create) else request.name
-        entry = administration.entry_of(request, self.fold, self.now())
-        if entry is not None:
-            self._commit([entry])
-            log.info(entry.kind.name.lower(), extra={"experiment": name, "entry": self.fold.seq})
-        return self.fold.by_name[name], entry is not None
+        for _ in range(TRIES):
+            self._meet(name)
+            entry = administration.entry_of(request, self.fold, self.now())
+            if entry is None:
+                return self.fold.by_name[name], False
+            try:
+                [written] = self._append([entry])
+            except Conflict:  # another server was faster: look at what it did
+                self._reach(self.journal.last())
+                continue
+            log.info(entry.kind.name.lower(), extra={"experiment": name, "entry": written.seq})
+            self._reach(written.seq)
+            return self.fold.by_name[name], True
+        raise StoreError(f"{name!r} could not be changed: other servers change it all the time")
 
     # -- decisions and reports ------------------------------------------------------------------------------------
 
     def _process_hot(self, requests: Sequence[Request], places: list[int], results: list[Result]) -> None:
         """Decisions first, then reports: so what is drawn together knows nothing of what is reported with it."""
-        asked = [(place, request) for place in places if isinstance(request := requests[place], Decide)]
+        asked = [Asked(place, request) for place in places if isinstance(request := requests[place], Decide)]
         told = [(place, request) for place in places if isinstance(request := requests[place], Report)]
-        entries: list[Entry] = []
-        drawn = self._draw(asked, entries, results)
-        heard = self._hear(told, entries)
-        written = self._commit(entries) if entries else []
-        for place, first, size in drawn:
-            decided = map(self._decided, written[first : first + size])
-            results[place] = Answers(list(decided), replayed=False)
-        for place, statuses in heard:
-            results[place] = statuses
-        self._replay_twins(asked, results)
-
-    def _draw(
-        self, asked: list[tuple[int, Decide]], entries: list[Entry], results: list[Result]
-    ) -> list[tuple[int, int, int]]:
-        """Append an entry for each decision; returns (place, first entry, size) of each request."""
-        by_experiment: dict[int, list[tuple[int, Decide]]] = {}
-        keys: set[tuple[int, str]] = set()
-        for place, request in asked:
-            result = self._guarded(self._known, request)
-            if result is None:
-                experiment = self.fold.by_name[request.name]
-                if request.key is None or (experiment.seq, request.key) not in keys:
-                    by_experiment.setdefault(experiment.seq, []).append((place, request))
-                    keys.add((experiment.seq, request.key or ""))
+        for _ in range(TRIES):
+            entries: list[Entry] = []
+            drawn = self._draw(asked, entries, results)
+            heard = self._hear(told, entries)
+            try:
+                written = self._append(entries)
+            except Conflict:  # another server got the same key or report: look again at all of them
                 continue
-            results[place] = result
-        drawn = []
-        at, seen = self.now(), self.fold.seq
-        for number, waiting in by_experiment.items():
-            experiment = self.fold.experiments[number]
-            arms, chances = self._sample(experiment, sum(request.size for _, request in waiting))
-            nonces = self._nonces(len(arms))
-            round, taken = experiment.counts.decisions, 0
-            for place, request in waiting:
-                drawn.append((place, len(entries), request.size))
-                for position in range(request.size):
-                    round += 1
-                    chosen = experiment.era.arms[arms[taken]], chances[taken], nonces[taken], seen
-                    where = (request.key, position) if request.key is not None else (None, None)
-                    entries.append(Entry(at, Kind.DECIDED, number, 0, round, *chosen, *where))
-                    taken += 1
-        return drawn
+            for place, first, size in drawn:
+                results[place] = Answers(list(map(self._decided, written[first : first + size])), replayed=False)
+            for place, statuses in heard:
+                results[place] = statuses
+            self._replay_twins(asked, results)
+            return
+        raise StoreError("a group of requests could not be written: other servers are always faster")
 
-    @staticmethod
-    def _nonces(size: int) -> list[int]:
-        """Random numbers that nobody can guess."""
-        words = np.frombuffer(secrets.token_bytes(8 * size), np.uint64)
-        return (words >> np.uint64(64 - ids.NONCE_BITS)).tolist()  # type: ignore[no-any-return]
+    def _draw(self, asked: list[Asked], entries: list[Entry], results: list[Result]) -> list[Drawn]:
+        """Answer what has been answered before, and append entries for the rest."""
+        waiting: dict[int, list[Asked]] = {}
+        keys: set[tuple[int, str]] = set()
+        for one in asked:
+            results[one.place] = self._guarded(self._known, one.request)
+            if results[one.place] is None:
+                number, key = self.fold.by_name[one.request.name].seq, one.request.key
+                if key is None or (number, key) not in keys:
+                    waiting.setdefault(number, []).append(one)
+                    keys.add((number, key or ""))
+        drawn, at = list[Drawn](), self.now()
+        for number, ones in waiting.items():
+            drawn += draw(self.fold.experiments[number], ones, entries, at, self.fold.seq, self._generator)
+        return drawn
 
     def _known(self, request: Decide) -> Answers | None:
         """What an earlier request with the same key got; a Problem if there can be no decision."""
+        self._meet(request.name)
         experiment = find(self.fold, request.name)
         if request.key is not None and (earlier := self.journal.requested(experiment.seq, request.key)):
             return self._answer_again(request, earlier)
@@ -190,21 +214,14 @@ class Engine:
             raise Problem(
                 422, f"the Idempotency-Key {request.key!r} was used for {len(earlier)} decisions, not {request.size}"
             )
+        self._reach(max(entry.seen or 0 for entry in earlier))  # it may have arms that this server does not know yet
         return Answers([self._decided(entry) for entry in earlier], replayed=True)
 
-    def _replay_twins(self, asked: list[tuple[int, Decide]], results: list[Result]) -> None:
+    def _replay_twins(self, asked: list[Asked], results: list[Result]) -> None:
         """Requests whose key came twice in one group get what the first one got."""
         for place, request in asked:
             if results[place] is None:
                 results[place] = self._guarded(self._replay, request)
-
-    def _sample(self, experiment: Experiment, size: int) -> tuple[list[int], list[float]]:
-        """Arms (by their place in the era) drawn from the distribution in force, and their probabilities."""
-        x = experiment.distribution()
-        cdf = np.cumsum(x)
-        places = np.searchsorted(cdf, self._generator.random(size) * cdf[-1], side="right")
-        arms = np.minimum(places, np.flatnonzero(x)[-1])
-        return arms.tolist(), x[arms].tolist()
 
     def _decided(self, entry: Entry) -> Decided:
         experiment = self.fold.experiments[entry.experiment]
@@ -219,10 +236,12 @@ class Engine:
         news: dict[int, Entry] = {}  # by decision: what this very group says of it
         for place, request in told:
             statuses: list[str | Problem] = []
-            found = look_up([item.decision_id for item in request.items], self.journal, self.fold, request.only)
+            found = look_up([item.decision_id for item in request.items], self.journal)
             for item, one in zip(request.items, found, strict=True):
                 try:
-                    if one is None:
+                    if one is not None:
+                        self._reach(one.decision.experiment)
+                    if one is None or not is_of(request.only, one.decision, self.fold):
                         raise Problem(404, f"there is no decision {item.decision_id!r}")
                     latest = news.get(one.decision.seq, one.outcome)
                     status, entry = judge(item, Found(one.decision, latest), self.fold, at)
@@ -240,9 +259,14 @@ class Engine:
 
     def expire(self) -> int:
         """End the waits that are over; returns at how many decisions it looked."""
-        ends, looked = self._expiry.entries(self.fold.experiments.values(), self.now())
-        if ends:
-            self._commit(ends)
+        ends, looked = self._expiry.entries(self.fold.experiments.values(), self.now(), self.fold.seq)
+        try:
+            self._append(ends)
+        except Conflict:  # another server, or a report, was faster
+            self._expiry = Expiry(self.journal)
+        except StoreError:
+            self._expiry = Expiry(self.journal)  # it has not ended the waits that it has seen
+            raise
         return looked
 
     def snapshot_if_due(self) -> None:

@@ -1,6 +1,6 @@
 """An experiment as the fold of its journal entries: the learner and what has been observed."""
 
-from bisect import bisect_left
+from bisect import bisect_right
 from functools import cached_property
 from typing import Any, Final, Self, final
 
@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from belated.errors import StoreError
-from belated.learners import FTRL, Decision
+from belated.lags import Drawn
+from belated.learners import FTRL
 from belated.serve.entries import MICROSECONDS, Entry, Kind
 from belated.serve.observations import EDGES as DELAYS
 from belated.serve.observations import (
@@ -24,6 +24,7 @@ from belated.serve.observations import (
     place,
 )
 from belated.serve.settings import ArmChange, Settings
+from belated.shared import SharedLearner
 
 HEAD_START: Final = 20.0  # the most by which an arm may be behind when the arms change; the guarantee grows by as much
 
@@ -31,7 +32,7 @@ HEAD_START: Final = 20.0  # the most by which an arm may be behind when the arms
 class Era(msgspec.Struct):
     """A stretch of rounds with the same arms. When the arms change, a new learner begins (docs/service.md)."""
 
-    start: int  # rounds before it
+    place: int  # the entry it began with
     arms: list[int]  # those that take part, by their place among all
     head_start: float  # the largest estimate an arm began with
     earnings: Earnings
@@ -69,18 +70,23 @@ class Experiment:
         self.history = History(1, 1, [], [], [])
         self.past: list[Era] = []
         self.last_expired = 0  # the newest decision whose wait has ended without a report
-        self._begin_era(list(range(len(self.arms))), np.zeros(len(self.arms)))
+        self.revision = 0  # of the last event
+        self._begin_era(created.seq, list(range(len(self.arms))), np.zeros(len(self.arms)))
 
-    def _begin_era(self, arms: list[int], losses: NDArray[np.float64]) -> None:
+    def _begin_era(self, place: int, arms: list[int], losses: NDArray[np.float64]) -> None:
         """A new learner that begins with these estimates."""
         blank = FTRL(len(arms), self.settings.tuning.build(), seed=0).snapshot()
-        self.learner = FTRL.restore({**blank, "losses": losses.tolist()})
-        self.era = Era(self.counts.decisions, arms, float(losses.max()), new_earnings(len(arms)))
+        self.shared = SharedLearner(FTRL.restore({**blank, "losses": losses.tolist()}), place)
+        self.era = Era(place, arms, float(losses.max()), new_earnings(len(arms)))
         self._local = {arm: place for place, arm in enumerate(arms)}
 
     @property
     def name(self) -> str:
         return self.settings.name
+
+    @property
+    def learner(self) -> FTRL:
+        return self.shared.learner
 
     def distribution(self) -> NDArray[np.float64]:
         """The probabilities of the arms that take part, for the coming decision."""
@@ -88,25 +94,26 @@ class Experiment:
 
     def decide(self, entries: list[Entry]) -> None:
         """Fold decisions drawn from one distribution."""
-        first = entries[0]
-        if [entry.round for entry in entries] != list(
-            range(self.counts.decisions + 1, self.counts.decisions + len(entries) + 1)
-        ):
-            raise StoreError(f"entry {first.seq} is not round {self.counts.decisions + 1} of {self.name!r}: damaged")
-        if self.counts.decisions + 1 >= self.history.next:
+        first, era = entries[0], self._era_of(entries[0])
+        if self.counts.decisions + 1 >= self.history.next and era is self.era and not self.shared.is_more(first.seen):
             self._remember(first)
-        arms = [entry.arm for entry in entries]
-        local = self._local
-        if len(entries) == 1:  # the same, at a third of the cost
-            self.learner.record(local[first.arm], first.probability)  # type: ignore[index,arg-type]
-        else:
-            self.learner.record_batch([local[arm] for arm in arms], [entry.probability for entry in entries])  # type: ignore[index,arg-type]
-        for entry in entries:
-            self.chosen[entry.arm] += 1  # type: ignore[index]
+        arms = [self._place_in(era, entry.arm or 0) for entry in entries]
+        probabilities = [entry.probability or 0.0 for entry in entries]
+        if era is self.era:
+            drawn = None if first.drawn is None else msgspec.msgpack.decode(first.drawn, type=Drawn)
+            self.shared.enter([entry.seq for entry in entries], first.seen or 0, arms, probabilities, drawn)
+        else:  # its server did not know of the new arms: at most 1 is lost, and nothing learned
+            era.revised += len(entries)
+        for entry, arm, probability in zip(entries, arms, probabilities, strict=True):
+            self.chosen[entry.arm or 0] += 1
             if self._assumed is not None:
-                self.era.earnings.add(local[entry.arm], self._assumed, entry.probability)  # type: ignore[index,arg-type]
+                era.earnings.add(arm, self._assumed, probability)
+            self.ages.opened(entry.at)
         self.counts.decisions += len(entries)
-        self.ages.opened(first.at, len(entries))
+
+    def _place_in(self, era: Era, arm: int) -> int:
+        """The place of an arm among those of an era."""
+        return self._local[arm] if era is self.era else era.arms.index(arm)
 
     def _remember(self, entry: Entry) -> None:
         point: list[float | None] = [None] * len(self.arms)
@@ -122,7 +129,7 @@ class Experiment:
         self._teach(entry, loss, before)
         self._observe(entry, loss, before)
         if loss is not None and before is not None:  # at most this much, by the proof in docs/service.md
-            self._era_of(entry.round or 0).revised += 1 + max(0.0, before - loss) / (entry.probability or 1.0)
+            self._era_of(entry).revised += 1 + max(0.0, before - loss) / (entry.probability or 1.0)
         if entry.kind in (Kind.REPORTED, Kind.LATE):
             self.delays[place(entry.at - decided_at)] += 1
             self.reports[entry.arm or 0] += 1
@@ -141,16 +148,14 @@ class Experiment:
 
     def _teach(self, entry: Entry, loss: float | None, before: float | None) -> None:
         """Tell the learner, if the decision was its own."""
-        round = (entry.round or 0) - self.era.start
-        if round < 1:
+        if self._era_of(entry) is not self.era:
             return
         if entry.kind in (Kind.LATE, Kind.AMENDED):
-            decision = Decision(round, self._local[entry.arm or 0], entry.probability or 0.0)
-            self.learner.amend(decision, before, loss or 0.0, is_checked=False)  # the journal cannot be wrong
+            self.shared.amend(entry.seq, self._local[entry.arm or 0], entry.probability or 0.0, before, loss or 0.0)
         elif loss is None:
-            self.learner.close(round)
+            self.shared.close(entry.seq, entry.decision or 0)
         else:
-            self.learner.tell(round, loss)
+            self.shared.tell(entry.seq, entry.decision or 0, loss)
 
     @cached_property
     def _assumed(self) -> float | None:
@@ -164,18 +169,19 @@ class Experiment:
             before = self._assumed
         if loss is None or loss == before:
             return
-        era, place_ = self._era_of(entry.round or 0), entry.arm or 0
-        arm = self._local[place_] if era is self.era else era.arms.index(place_)
-        probability = entry.probability or 0.0
+        era, probability = self._era_of(entry), entry.probability or 0.0
+        arm = self._place_in(era, entry.arm or 0)
         if before is None:
             era.earnings.add(arm, loss, probability)
         else:
             era.earnings.amend(arm, before, loss, probability)
 
-    def _era_of(self, round: int) -> Era:
-        if round > self.era.start:
+    def _era_of(self, entry: Entry) -> Era:
+        """The one that the server of a decision, or of an outcome's decision, knew of."""
+        seen = (entry.decision or 0) if entry.seen is None else entry.seen  # old outcomes do not say what was seen
+        if seen >= self.era.place:
             return self.era
-        return self.past[bisect_left(self.past, round, key=lambda era: era.start) - 1]
+        return self.past[bisect_right(self.past, seen, key=lambda era: era.place) - 1]
 
     def change_arms(self, entry: Entry) -> None:
         """Fold a change of arms: a new era, in which the arms that stay keep a head start."""
@@ -193,12 +199,14 @@ class Experiment:
         arms = sorted([arm for arm in self.era.arms if arm not in retired] + added)
         least = min((estimates[arm] for arm in arms if arm in estimates), default=0.0)
         behind = [min(HEAD_START, estimates.get(arm, least) - least) for arm in arms]
-        self._begin_era(arms, np.array(behind))
+        self._begin_era(entry.seq, arms, np.array(behind))
         self.history.next = self.counts.decisions + 1
+        self.revision += 1
 
     def close(self, entry: Entry) -> None:
         """Fold the end of the experiment: feedback is still taken."""
         self.closed_at = entry.at
+        self.revision += 1
 
     def _own_certificates(self) -> tuple[float, float]:
         """Of the present stretch, before revisions: proven and measured, as losses."""
@@ -228,8 +236,8 @@ class Experiment:
 
     def state(self) -> dict[str, Any]:
         """All of it, as plain data."""
-        plain = {name: value for name, value in vars(self).items() if name not in ("learner", "_local", "_assumed")}
-        return {**plain, "learner": self.learner.snapshot()}
+        plain = {name: value for name, value in vars(self).items() if name not in ("shared", "_local", "_assumed")}
+        return {**plain, "shared": self.shared.state()}
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> Self:
@@ -245,6 +253,6 @@ class Experiment:
         }
         for name, value in state.items():
             setattr(experiment, name, msgspec.convert(value, types[name]) if name in types else value)
-        experiment.learner = FTRL.restore(state["learner"])
+        experiment.shared = SharedLearner.restore(state["shared"])
         experiment._local = {arm: place for place, arm in enumerate(experiment.era.arms)}
         return experiment

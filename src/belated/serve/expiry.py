@@ -21,22 +21,23 @@ class Expiry:
         self._scanned: dict[int, int] = {}  # by experiment: the decisions up to here need no other look
         self._not_before: dict[int, int] = {}  # by experiment: when the next wait ends
 
-    def entries(self, experiments: Iterable[Experiment], at: int) -> tuple[list[Entry], int]:
-        """The ends of waits, up to EXPIRED_AT_ONCE, and at how many decisions it looked."""
+    def entries(self, experiments: Iterable[Experiment], at: int, until: int) -> tuple[list[Entry], int]:
+        """The ends of waits, up to EXPIRED_AT_ONCE, and at how many decisions up to `until` it looked."""
         ends: list[Entry] = []
         looked = 0
         for experiment in experiments:
-            for decision, outcome in self._due(experiment, at, EXPIRED_AT_ONCE - looked):
+            for decision, outcome in self._due(experiment, at, until, EXPIRED_AT_ONCE - looked):
                 looked += 1
                 if outcome is None:
                     default = experiment.settings.default_outcome
                     ends.append(new_outcome(decision, None, Kind.EXPIRED, at, default))
         return ends, looked
 
-    def _due(self, experiment: Experiment, at: int, most: int) -> Iterator[Found]:
+    def _due(self, experiment: Experiment, at: int, until: int, most: int) -> Iterator[Found]:
         """The next decisions whose wait is over, with or without an outcome.
 
-        Times rise with the places, so the first that is not due ends the search, and nothing is due before it is.
+        The first that is not due ends the search, so all before it are done. If the clocks of several servers differ,
+        one that is due already waits behind it for as long. Beyond `until` a decision may still appear before another.
         """
         wait, number = experiment.expires_at(0), experiment.seq
         if wait is None or not experiment.counts.outstanding or at < self._not_before.get(number, 0):
@@ -45,6 +46,8 @@ class Expiry:
         while most > 0:
             page = self._journal.decisions(number, after, min(most, LOOKED_AT_ONCE))
             for found in page:
+                if found.decision.seq > until:
+                    return
                 if found.decision.at + wait > at:
                     self._not_before[number] = found.decision.at + wait
                     return

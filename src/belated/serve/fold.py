@@ -13,7 +13,7 @@ from belated.serve.experiments import Experiment
 from belated.serve.journal import Journal, Snapshot, entries
 
 log = logging.getLogger("belated.fold")
-VERSION: Final = 1  # of the fold: a snapshot of another version is not used, the journal is folded anew
+VERSION: Final = 2  # of the fold: a snapshot of another version is not used, the journal is folded anew
 
 
 @final
@@ -27,9 +27,9 @@ class Fold:
         self.by_name: dict[str, Experiment] = {}
 
     def apply(self, stream: Iterable[Entry], inspect: Callable[[list[Entry]], None] = lambda _: None) -> None:
-        """Fold entries in order; decisions with the same `seen` were drawn together and must come together.
+        """Fold entries in order; whether they come one by one or all at once makes no difference.
 
-        `inspect` sees what comes together before it is folded.
+        `inspect` sees what is of one kind before it is folded.
         """
         for (kind, number, _), group in groupby(stream, lambda e: (e.kind, e.experiment, e.seen)):
             batch = list(group)
@@ -42,7 +42,7 @@ class Fold:
                 self._of(batch[0], number).decide(batch)
             else:
                 self._apply_one_by_one(batch)
-            self.seq, self.at = batch[-1].seq, batch[-1].at
+            self.seq, self.at = batch[-1].seq, max(self.at, *(entry.at for entry in batch))
 
     def _apply_one_by_one(self, batch: list[Entry]) -> None:
         experiment = self._of(batch[0], batch[0].experiment)

@@ -5,16 +5,15 @@ import hmac
 import re
 import secrets
 import time
-from collections.abc import Callable
 from typing import Final, Literal, NamedTuple, final, get_args
 
 from belated.errors import InvalidInput
 from belated.serve.journal import Journal, Key
-from belated.serve.problems import Problem
+from belated.serve.problems import Problem, not_now
 
 Scope = Literal["decide", "report", "admin"]
 FORM: Final = re.compile(r"(?i:bearer) +blt_([0-9a-f]{12})_([0-9a-f]{64})")
-FRESH: Final = 1.0  # seconds for which the list of keys is believed: a revoked key is refused after that
+STALE: Final = 15.0  # seconds after which a list of keys that cannot be read anew is not believed any more
 CHALLENGE: Final = {"WWW-Authenticate": "Bearer"}
 NOBODY: Final = Key("", hashlib.sha256(b"").digest(), "admin", None, 0)
 
@@ -47,20 +46,18 @@ def create(journal: Journal, scope: str, experiment: str | None) -> str:
 class Gate:
     """Lets requests in. Without any key in the store everybody may do everything; `serve` then stays on loopback."""
 
-    def __init__(self, keys: Callable[[], list[Key]]) -> None:
-        self._read, self._read_at = keys, -FRESH
-        self._keys: dict[str, Key] = {}
+    def __init__(self, keys: list[Key]) -> None:
         self._lent: dict[str, Key] = {}  # known to this process only
+        self.learn(keys)
 
-    def _refresh(self) -> None:
-        if time.monotonic() - self._read_at >= FRESH:
-            self._keys = {key.id: key for key in self._read()}
-            self._read_at = time.monotonic()
+    def learn(self, keys: list[Key]) -> None:
+        """These are the keys now."""
+        self._keys = {key.id: key for key in keys}
+        self._learned_at = time.monotonic()
 
     @property
     def is_locked(self) -> bool:
         """Whether there are keys, revoked ones included: revoking the last one must not open the door."""
-        self._refresh()
         return bool(self._keys)
 
     def lend(self, scope: Scope, experiment: str) -> str:
@@ -73,6 +70,8 @@ class Gate:
         """What the caller may do, or a Problem 401 or 403."""
         if not self.is_locked:
             return ANYONE
+        if time.monotonic() - self._learned_at > STALE:
+            raise not_now("the keys cannot be read, and one may have been revoked")
         match = FORM.fullmatch(authorization or "")
         id, secret = match.groups() if match else ("", "")
         key = self._keys.get(id) or self._lent.get(id, NOBODY)

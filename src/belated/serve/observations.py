@@ -125,17 +125,20 @@ class Ages(msgspec.Struct):
     counts: list[int]
 
     def opened(self, at: int, number: int = 1) -> None:
-        """Decisions were made; time never runs backwards here."""
+        """Decisions were made; the clocks of several servers may differ a little."""
         if len(self.starts) == MOST_BUCKETS:
             self._merge()
         if not self.starts or at >= self.starts[-1] + BUCKET:
             self.starts.append(at)
             self.counts.append(0)
-        self.counts[-1] += number
+        self.counts[self._bucket(at)] += number
 
     def closed(self, decided_at: int) -> None:
         """The decision made then waits no longer."""
-        self.counts[bisect_right(self.starts, decided_at) - 1] -= 1
+        self.counts[self._bucket(decided_at)] -= 1
+
+    def _bucket(self, at: int) -> int:
+        return max(0, bisect_right(self.starts, at) - 1)
 
     def _merge(self) -> None:
         """Empty buckets go; then the older half is put together by twos."""
@@ -170,7 +173,7 @@ class History(msgspec.Struct):
     def add(self, round: int, at: int, point: list[float | None]) -> None:
         """A point for this round."""
         self.rounds.append(round)
-        self.times.append(at)
+        self.times.append(max([at, *self.times[-1:]]))
         self.points.append(point)
         if len(self.rounds) > MOST_POINTS:
             self.rounds, self.times, self.points = self.rounds[::2], self.times[::2], self.points[::2]

@@ -39,3 +39,13 @@ class Problem(Exception):
     def document(self) -> ProblemDocument:
         """The body of the answer."""
         return ProblemDocument("about:blank", TITLES.get(self.status, "Error"), self.status, self.detail)
+
+
+def not_now(detail: str) -> Problem:
+    """What may be possible a little later."""
+    return Problem(503, f"{detail}; try again", {"Retry-After": "1"})
+
+
+def behind(at: int, wanted: int) -> Problem:
+    """A server that has not folded what others have written."""
+    return not_now(f"this server is behind: it has read the journal to entry {at}, not to {wanted}")

@@ -45,22 +45,24 @@ def judge(item: Item, found: Found, fold: Fold, at: int) -> tuple[Status, Entry 
     return "amended", new_outcome(decision, outcome, Kind.AMENDED, at, item.value)
 
 
-def look_up(decision_ids: list[str], journal: Journal, fold: Fold, only: str | None) -> list[Found | None]:
-    """The decisions of these ids; None where there is none, or none of the experiment `only`."""
+def look_up(decision_ids: list[str], journal: Journal) -> list[Found | None]:
+    """The decisions of these ids; None where there is none."""
     wanted = [ids.decode(text) for text in decision_ids]
     found = journal.find(list({one.seq for one in wanted if one is not None}))
-    return [_match(one, found, fold, only) for one in wanted]
+    return [_match(one, found) for one in wanted]
 
 
-def _match(wanted: ids.DecisionId | None, found: dict[int, Found], fold: Fold, only: str | None) -> Found | None:
+def _match(wanted: ids.DecisionId | None, found: dict[int, Found]) -> Found | None:
     if wanted is None or wanted.seq not in found:
         return None
     decision = found[wanted.seq].decision
-    if decision.at // 1000 != wanted.milliseconds or decision.nonce != wanted.nonce:
-        return None
-    if only is not None and fold.experiments[decision.experiment].name != only:
-        return None
-    return found[wanted.seq]
+    is_same = decision.at // 1000 == wanted.milliseconds and decision.nonce == wanted.nonce
+    return found[wanted.seq] if is_same else None
+
+
+def is_of(only: str | None, decision: Entry, fold: Fold) -> bool:
+    """Whether a decision belongs to the experiment `only`, if there is one."""
+    return only is None or fold.experiments[decision.experiment].name == only
 
 
 def new_outcome(decision: Entry, before: Entry | None, kind: Kind, at: int, value: float | None) -> Entry:
@@ -73,6 +75,7 @@ def new_outcome(decision: Entry, before: Entry | None, kind: Kind, at: int, valu
         arm=decision.arm,
         probability=decision.probability,
         nonce=decision.nonce,
+        seen=decision.seen,
         decision=decision.seq,
         decided_at=decision.at,
         revision=0 if before is None else (before.revision or 0) + 1,

@@ -1,15 +1,16 @@
 """The service: one store, its engine and writer, the gate, and a connection for readers."""
 
-import fcntl
 from pathlib import Path
 from threading import Lock
-from typing import IO, Final, Self, final
+from typing import Final, Self, final
 
 from belated.errors import StoreError
 from belated.serve.administration import find
 from belated.serve.engine import Engine
-from belated.serve.journal import Journal, Key
+from belated.serve.experiments import Experiment
+from belated.serve.journal import Journal
 from belated.serve.keys import Gate
+from belated.serve.problems import behind
 from belated.serve.sqlite import SQLiteJournal
 from belated.serve.views import ExperimentView, StoreView, view
 from belated.serve.writer import Writer
@@ -23,41 +24,51 @@ class Service:
 
     def __init__(self, engine: Engine, *, capacity: int = CAPACITY) -> None:
         self.engine = engine
-        self.writer = Writer(engine, capacity=capacity)
         self.reader, self.reading = engine.journal.reader(), Lock()  # one thread at a time may use the connection
-        self.gate = Gate(self._keys)
+        self.gate = Gate(engine.journal.keys())
+        self.writer = Writer(engine, self.gate, capacity=capacity)
         self.is_stopping = False
-        self._claim: IO[str] | None = None
 
     @classmethod
     def open(cls, store: Path, *, capacity: int = CAPACITY) -> Self:
-        """The service on this file, which no other process may serve meanwhile."""
-        claim = claimed(store)
-        service = cls(Engine(open_store(store)), capacity=capacity)
-        service._claim = claim
-        return service
+        """The service on this store, which other processes may serve too."""
+        return cls(Engine(open_store(store)), capacity=capacity)
 
-    def _keys(self) -> list[Key]:
-        with self.reading:
-            return self.reader.keys()
+    def require(self, seq: int) -> None:
+        """The fold must have come to this place, or a Problem 503 says that it is behind."""
+        if self.engine.fold.seq < seq:
+            raise behind(self.engine.fold.seq, seq)
+
+    def find(self, name: str) -> Experiment:
+        """The experiment of this name; a Problem 404, or 503 if another server has just created it."""
+        with self.engine.lock:
+            is_known = name in self.engine.fold.by_name
+        if not is_known and not self.writer.failure:
+            with self.reading:
+                self.require(self.reader.named(name) or 0)
+        with self.engine.lock:
+            return find(self.engine.fold, name)
 
     def store_view(self) -> StoreView:
         """The health of the store."""
         writer, engine = self.writer, self.engine
         return StoreView(
-            kind="sqlite",
+            kind=engine.journal.kind,
             writable=not writer.failure,
             entries=engine.fold.seq,
-            bytes=engine.journal.size(),
+            bytes=writer.health.bytes,
             last_commit_ms=engine.commit_seconds * 1000,
             queue=writer.queued,
             unsnapshotted=engine.unsnapshotted,
+            lag_entries=writer.health.lag_entries,
+            lag_seconds=writer.lag_seconds(),
         )
 
     def experiment_view(self, name: str) -> ExperimentView:
         """All about an experiment, at one moment."""
+        experiment = self.find(name)
         with self.engine.lock:
-            return view(find(self.engine.fold, name), self.store_view(), self.engine.now())
+            return view(experiment, self.store_view(), self.engine.now())
 
     def stop(self) -> None:
         """Answer what was accepted, save a snapshot and let go of the store; a second call does nothing."""
@@ -70,8 +81,6 @@ class Service:
         with self.reading:
             self.reader.close()
         self.engine.journal.close()
-        if self._claim is not None:
-            self._claim.close()
 
 
 def open_store(store: Path) -> Journal:
@@ -84,20 +93,3 @@ def check_folder(store: Path) -> None:
     """A store is made where there is a folder for it."""
     if not store.parent.is_dir():
         raise StoreError(f"there is no folder {store.parent} for the store: create it, or choose another --store")
-
-
-def claimed(store: Path) -> IO[str]:
-    """An open file whose lock says that this process serves the store; it ends with the process, however that ends.
-
-    A file beside the store: closing a second handle on the store itself would drop SQLite's own locks.
-    """
-    check_folder(store)
-    file = Path(f"{store.resolve()}-lock").open("w")  # noqa: SIM115  # held as long as the service lives
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        raise StoreError(
-            f"another process serves the store {store} already: stop it, or choose another --store"
-        ) from None
-    return file

@@ -1,7 +1,8 @@
 """Verifying a store: fold the journal from nothing and compare with what was saved, bit for bit."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, final
 
 import msgspec
 
@@ -19,6 +20,10 @@ SENSELESS: Final = (
 )  # what no engine would write
 
 
+AHEAD: Final = 20_000  # entries by which a decision may have been overtaken for its probability to be checked
+PIECE: Final = 1_000
+
+
 class Verdict(NamedTuple):
     """What was found: `problems` is empty if all is well."""
 
@@ -26,6 +31,52 @@ class Verdict(NamedTuple):
     decisions: int
     snapshots: int
     problems: list[str]
+    unchecked: int = 0  # decisions drawn from a state so old that their probabilities were not looked at
+
+
+@final
+class Draws:
+    """The distributions that decisions were drawn from: those of the states their servers had seen."""
+
+    def __init__(self, fold: Fold) -> None:
+        self._fold, self.unchecked = fold, 0
+        self._wanted: dict[int, set[int]] = {}  # by place: the experiments from which somebody drew there
+        self._chances: dict[tuple[int, int], dict[int, float]] = {}
+
+    def pieces(self, stream: Iterable[Entry]) -> Iterator[list[Entry]]:
+        """The same entries; a piece ends where a state is wanted, and is to be folded before the next is taken."""
+        piece: list[Entry] = []
+        self._note(self._fold.seq)
+        for entry in self._look_ahead(stream):
+            piece.append(entry)
+            if entry.seq in self._wanted or len(piece) == PIECE:
+                yield piece
+                self._note(entry.seq)
+                piece = []
+        yield piece
+
+    def _look_ahead(self, stream: Iterable[Entry]) -> Iterator[Entry]:
+        waiting: deque[Entry] = deque()
+        for entry in stream:
+            if entry.kind is Kind.DECIDED and (entry.seen or 0) >= self._fold.seq:
+                self._wanted.setdefault(entry.seen or 0, set()).add(entry.experiment)
+            waiting.append(entry)
+            if len(waiting) > AHEAD:
+                yield waiting.popleft()
+        yield from waiting
+
+    def _note(self, seq: int) -> None:
+        self._chances = {place: x for place, x in self._chances.items() if place[0] > seq - 2 * AHEAD}
+        for number in self._wanted.pop(seq, ()):
+            if number in self._fold.experiments:
+                one = self._fold.experiments[number]
+                self._chances[seq, number] = dict(zip(one.era.arms, one.distribution().tolist(), strict=True))
+
+    def contradicts(self, entry: Entry) -> bool:
+        """Whether the arm was not drawn with the probability that is written down."""
+        chances = self._chances.get((entry.seen or 0, entry.experiment))
+        self.unchecked += chances is None
+        return chances is not None and chances.get(entry.arm or 0) != entry.probability
 
 
 def verify(journal: Journal, progress: Callable[[int], None] = lambda _: None) -> Verdict:
@@ -34,10 +85,11 @@ def verify(journal: Journal, progress: Callable[[int], None] = lambda _: None) -
     last = journal.last()
     snapshots = {one.seq: one for one in journal.snapshots() if one.version == VERSION}
     fold = Fold()
+    draws = Draws(fold)
     try:
         for until in sorted({*snapshots, last}):
-            stream = counted(entries(journal, fold.seq, until), progress)
-            fold.apply(stream, lambda batch: problems.extend(contradictions(batch, fold, journal)))
+            for piece in draws.pieces(counted(entries(journal, fold.seq, until), progress)):
+                fold.apply(piece, lambda batch: problems.extend(contradictions(batch, draws, journal)))
             if until in snapshots and fold.snapshot().state != snapshots[until].state:
                 problems.append(f"the snapshot after entry {until} is not what the journal folds to")
     except SENSELESS as error:
@@ -45,16 +97,14 @@ def verify(journal: Journal, progress: Callable[[int], None] = lambda _: None) -
     if not problems and load(journal).snapshot() != fold.snapshot() and journal.last() == last:
         problems.append("a start from the newest snapshot ends in another state than a fold from nothing")
     decisions = sum(one.counts.decisions for one in fold.experiments.values())
-    return Verdict(last, decisions, len(snapshots), problems)
+    return Verdict(last, decisions, len(snapshots), problems, draws.unchecked)
 
 
-def contradictions(batch: list[Entry], fold: Fold, journal: Journal) -> Iterator[str]:
+def contradictions(batch: list[Entry], draws: Draws, journal: Journal) -> Iterator[str]:
     """What entries say that nothing before them allows: each is true to its decision, each decision to its learner."""
-    if batch[0].kind is Kind.DECIDED and batch[0].experiment in fold.experiments:
-        experiment = fold.experiments[batch[0].experiment]
-        chances = dict(zip(experiment.era.arms, experiment.distribution().tolist(), strict=True))
+    if batch[0].kind is Kind.DECIDED:
         for entry in batch:
-            if chances.get(entry.arm or 0) != entry.probability:
+            if draws.contradicts(entry):
                 yield f"entry {entry.seq}: its arm was not drawn with the probability {entry.probability!r}"
     elif batch[0].decision is not None:
         found = journal.find([entry.decision or 0 for entry in batch])

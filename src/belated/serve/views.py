@@ -72,6 +72,8 @@ class StoreView(msgspec.Struct):
     last_commit_ms: float
     queue: int
     unsnapshotted: Annotated[int, Meta(description="Entries that a restart would have to fold.")]
+    lag_entries: Annotated[int, Meta(description="At most so many entries of the journal this server has not folded.")]
+    lag_seconds: Annotated[float, Meta(description="For so long it has not been level with the journal.")]
 
 
 class ExperimentView(msgspec.Struct):

@@ -9,16 +9,23 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, Final, NamedTuple, final
 
-from belated.errors import StoreError
+from belated.errors import StoreError, StoreUnreachable
 from belated.serve.engine import Engine
+from belated.serve.entries import MICROSECONDS
 from belated.serve.expiry import EXPIRED_AT_ONCE
-from belated.serve.problems import Problem
+from belated.serve.keys import Gate
+from belated.serve.problems import Problem, not_now
 from belated.serve.requests import Decide, Report, Request, Result
 
 MAX_GROUP: Final = 20_000  # decisions and reports in one commit, so that nobody waits long behind a crowd
 LIGHT: Final = 256  # a group of so few decisions and reports is committed soon
 PATIENCE: Final = 0.005  # seconds the event loop waits for it
 MOST_TURNS: Final = 16  # of the event loop, in which more requests may join a group
+TAIL_EVERY: Final = 0.02  # seconds between two looks for what other servers have written
+SOON: Final = 0.002  # the same while something that was written cannot be read yet
+LOOK_EVERY: Final = 0.5  # seconds between two looks at the store: its size, its keys, how far this server is behind
+RETRY_EVERY: Final = 0.25  # seconds between two tries to reach a store that could not be reached
+STALLED: Final = 2.0  # seconds after which a store that does not answer is not waited for by newcomers
 EXPIRY_EVERY: Final = 0.25  # seconds
 EXPIRY_TURN: Final = 0.05  # seconds for which it may go on while requests wait
 log = logging.getLogger("belated.writer")
@@ -30,6 +37,14 @@ class Waiting(NamedTuple):
     request: Request
     weight: int
     future: asyncio.Future[Result]
+
+
+class Health(NamedTuple):
+    """The store when it was looked at last."""
+
+    bytes: int = 0
+    lag_entries: int = 0
+    level_at: float = 0.0  # on the monotonic clock: when this server was level with the journal
 
 
 def weight(request: Request) -> int:
@@ -48,15 +63,18 @@ class Writer:
     the thread: that makes both faster. If the disk is slow, the loop goes on, and is told later.
     """
 
-    def __init__(self, engine: Engine, *, capacity: int) -> None:
+    def __init__(self, engine: Engine, gate: Gate, *, capacity: int) -> None:
         self.engine, self.capacity, self.queued, self.failure = engine, capacity, 0, ""
+        self._gate, self._may_recover = gate, False
+        self.health = Health(engine.journal.size(), level_at=time.monotonic())
+        self._handed_over_at = 0.0
         self._gathered: deque[Waiting] = deque()
         self._is_busy = False  # the thread has a group, or will have one when the event loop is done with its turn
         self._groups: SimpleQueue[list[Waiting] | None] = SimpleQueue()
         self._finished: SimpleQueue[tuple[list[Waiting], list[Result]]] = SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = Thread(target=self._run, name="belated-writer")
-        self._next_expiry = 0.0
+        self._next_expiry = self._next_look = self._next_turn = 0.0
         self.committed: Callable[[float, int], None] = lambda _seconds, _entries: None  # metrics listen here
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -68,9 +86,11 @@ class Writer:
         """Wait for a place, the disk and the answer; a Problem is raised."""
         load = weight(request)
         if self.failure:
-            raise Problem(503, self.failure)
+            raise self._refusal()
+        if self._is_stalled():
+            raise not_now("the store has not answered for some seconds")
         if self.queued + load > self.capacity:
-            raise Problem(503, f"{self.queued} decisions and reports wait already: try again", {"Retry-After": "1"})
+            raise not_now(f"{self.queued} decisions and reports wait already")
         assert self._loop is not None  # noqa: S101
         waiting = Waiting(request, load, self._loop.create_future())
         self.queued += load
@@ -82,6 +102,10 @@ class Writer:
         if isinstance(result, Problem):
             raise result
         return result
+
+    def _is_stalled(self) -> bool:
+        """The thread has had a group for so long that the store must be out of reach."""
+        return self._is_busy and bool(self._handed_over_at) and time.monotonic() > self._handed_over_at + STALLED
 
     def stop(self) -> None:
         """Answer what was accepted, save a snapshot, and end; the event loop has come to rest."""
@@ -106,6 +130,7 @@ class Writer:
         while self._gathered and load < MAX_GROUP:
             group.append(self._gathered.popleft())
             load += group[-1].weight
+        self._handed_over_at = time.monotonic()
         self._groups.put(group)
         if load <= LIGHT:
             self._collect(PATIENCE)
@@ -124,46 +149,84 @@ class Writer:
             self.queued -= waiting.weight
             if not waiting.future.done():  # its client may have gone
                 waiting.future.set_result(result)
-        self._is_busy = bool(self._gathered)
+        self._is_busy, self._handed_over_at = bool(self._gathered), 0.0
         if self._gathered:
             self._wait_for_more(0, MOST_TURNS)
 
     def _run(self) -> None:
         while True:
             try:
-                group = self._groups.get(timeout=max(0.0, self._next_expiry - time.monotonic()))
+                group = self._groups.get(timeout=max(0.0, self._next_turn - time.monotonic()))
             except Empty:
                 group = []
             if group is None:
                 break
             self._serve(group)
-            if not self.failure:
-                self._guarded(self._tidy)
+            self._look_after()
         if not self.failure and self.engine.unsnapshotted:
             self._guarded(self.engine.snapshot)
 
     def _serve(self, group: list[Waiting]) -> None:
         results: list[Result] = []
         if group and not self.failure:
-            before = self.engine.fold.seq
+            before = self.engine.entries
             self._guarded(lambda: results.extend(self.engine.process([one.request for one in group])))
-            self.committed(self.engine.commit_seconds, self.engine.fold.seq - before)
+            self.committed(self.engine.commit_seconds, self.engine.entries - before)
         if self.failure:
-            results = [Problem(503, self.failure)] * len(group)
+            results = [self._refusal()] * len(group)
         if group and self._loop is not None and not self._loop.is_closed():
             self._finished.put((group, results))
             self._loop.call_soon_threadsafe(self._collect)  # which finds nothing if the loop has waited
 
+    def _refusal(self) -> Problem:
+        return not_now(self.failure) if self._may_recover else Problem(503, self.failure)
+
+    def _look_after(self) -> None:
+        """What is due: fold what others have written, end waits, look at the store, or try whether it is back."""
+        now = time.monotonic()
+        if self.failure:
+            if self._may_recover and now >= self._next_turn:
+                self._try_again()
+            self._next_turn = max(self._next_turn, now + RETRY_EVERY)
+            return
+        if self.engine.is_behind or now >= self._next_turn:
+            self._guarded(self._catch_up)
+        if not self.failure and now >= self._next_expiry:
+            self._guarded(self._tidy)
+        self._next_turn = time.monotonic() + (SOON if self.engine.is_behind else TAIL_EVERY)
+
+    def _catch_up(self) -> None:
+        self.engine.catch_up()
+        now = time.monotonic()
+        if now >= self._next_look:
+            lag = max(0, self.engine.journal.last() - self.engine.fold.seq)
+            self.health = Health(self.engine.journal.size(), lag, now if lag == 0 else self.health.level_at)
+            self._gate.learn(self.engine.journal.keys())
+            self._next_look = now + LOOK_EVERY
+
+    def lag_seconds(self) -> float:
+        """For how long this server has not been level with the journal, and what it has folded is no news."""
+        if self.health.lag_entries == 0 and not self.failure:
+            return 0.0
+        age = (self.engine.now() - self.engine.fold.at) / MICROSECONDS
+        return max(0.0, min(time.monotonic() - self.health.level_at, age))
+
+    def _try_again(self) -> None:
+        """The store could not be reached: if it can be now, all that it holds is folded, and work goes on."""
+        failure, self.failure = self.failure, ""
+        self._next_look = 0.0
+        self._guarded(self._catch_up, is_again=True)
+        if not self.failure:
+            log.warning("the store is back", extra={"failure": failure, "entry": self.engine.fold.seq})
+
     def _tidy(self) -> None:
         """End waits that are over, and keep start-up fast."""
-        started = time.monotonic()
-        if started >= self._next_expiry:
-            before, looked = self.engine.fold.seq, EXPIRED_AT_ONCE
-            while looked >= EXPIRED_AT_ONCE and time.monotonic() < started + EXPIRY_TURN:
-                looked = self.engine.expire()
-            self.committed(self.engine.commit_seconds, self.engine.fold.seq - before)
-            self._next_expiry = time.monotonic() + (0.0 if looked >= EXPIRED_AT_ONCE else EXPIRY_EVERY)
-            self._snapshot_if_due()
+        started, before, looked = time.monotonic(), self.engine.entries, EXPIRED_AT_ONCE
+        while looked >= EXPIRED_AT_ONCE and time.monotonic() < started + EXPIRY_TURN:
+            looked = self.engine.expire()
+        self.committed(self.engine.commit_seconds, self.engine.entries - before)
+        self._next_expiry = time.monotonic() + (0.0 if looked >= EXPIRED_AT_ONCE else EXPIRY_EVERY)
+        self._snapshot_if_due()
 
     def _snapshot_if_due(self) -> None:
         """A snapshot is only a shortcut: without it the next start takes longer."""
@@ -172,10 +235,18 @@ class Writer:
         except StoreError as error:
             log.error("a snapshot could not be saved", extra={"error": str(error)})
 
-    def _guarded(self, step: Callable[[], Any]) -> None:
-        """After any failure the state in memory may not be the journal's: stop acknowledging."""
+    def _guarded(self, step: Callable[[], Any], *, is_again: bool = False) -> None:
+        """After any failure what is on disk is not known: stop acknowledging, for good unless the store may come back.
+
+        What is in memory is still the fold of a part of the journal: nothing is folded that was not read or written.
+        """
+        self._may_recover = False
         try:
             step()
+        except StoreUnreachable as error:
+            self.failure, self._may_recover = str(error), True
+            if not is_again:
+                log.critical("the store cannot be reached: nothing is acknowledged", extra={"error": str(error)})
         except StoreError as error:
             self.failure = str(error)
             log.critical("the store failed: read-only from now on", extra={"error": str(error)})

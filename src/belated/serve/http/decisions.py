@@ -1,13 +1,13 @@
 """Decisions and feedback."""
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec import UNSET
 from starlette.concurrency import run_in_threadpool
 
 from belated.serve import ids
-from belated.serve.administration import find
 from belated.serve.experiments import Experiment
 from belated.serve.http.calls import Answer, Call
 from belated.serve.http.documents import (
@@ -31,11 +31,12 @@ from belated.serve.http.documents import (
 )
 from belated.serve.journal import Found
 from belated.serve.problems import Problem
-from belated.serve.reports import look_up
+from belated.serve.reports import is_of, look_up
 from belated.serve.requests import Answers, Decide, Item, Report
 from belated.serve.service import Service
 from belated.serve.views import iso
 
+T = TypeVar("T")
 NOTHING: Final = msgspec.json.Decoder(NewDecision)
 SIZE: Final = msgspec.json.Decoder(NewDecisions)
 FEEDBACK: Final = msgspec.json.Decoder(Feedback)
@@ -103,9 +104,11 @@ async def read_decision(call: Call) -> Answer:
     def find() -> DecisionHistory:
         service, id = call.service, call.path["decision_id"]
         with service.reading:
-            [found] = look_up([id], service.reader, service.engine.fold, call.grant.experiment)
+            [found] = look_up([id], service.reader)
             outcomes = [] if found is None else service.reader.history(found.decision.seq)
-        if found is None:
+        if found is not None:
+            service.require(max(found.decision.experiment, found.decision.seen or 0))
+        if found is None or not is_of(call.grant.experiment, found.decision, service.engine.fold):
             raise Problem(404, f"there is no decision {id!r}")
         document = known(service.engine.fold.experiments[found.decision.experiment], found)
         said = [one for entry in outcomes if (one := of_outcome(entry)) is not None]
@@ -115,9 +118,13 @@ async def read_decision(call: Call) -> Answer:
 
 
 def experiment_of(service: Service, name: str) -> Experiment:
-    """By name; the lock keeps the writer from adding one meanwhile."""
-    with service.engine.lock:
-        return find(service.engine.fold, name)
+    """By name."""
+    return service.find(name)
+
+
+def folded(page: list[T], service: Service, seq: Callable[[T], int]) -> list[T]:
+    """What this server has folded: beyond that an entry may still appear before another, and a page would miss it."""
+    return [one for one in page if seq(one) <= service.engine.fold.seq]
 
 
 async def list_decisions(call: Call) -> Answer:
@@ -127,6 +134,7 @@ async def list_decisions(call: Call) -> Answer:
     def find() -> DecisionPage:
         with call.service.reading:
             page = call.service.reader.decisions(experiment.seq, after, limit + 1)
+        page = folded(page, call.service, lambda found: found.decision.seq)
         more = str(page[limit - 1].decision.seq) if len(page) > limit else None
         return DecisionPage([known(experiment, found) for found in page[:limit]], more)
 
@@ -140,6 +148,7 @@ async def list_outcomes(call: Call) -> Answer:
     def find() -> OutcomePage:
         with call.service.reading:
             page = call.service.reader.outcomes(experiment.seq, after, limit + 1)
+        page = folded(page, call.service, lambda entry: entry.seq)
         more = str(page[limit - 1].seq) if len(page) > limit else None
         outcomes = []
         for entry in page[:limit]:

@@ -6,7 +6,7 @@ import msgspec
 from starlette.concurrency import run_in_threadpool
 
 from belated.serve.http.calls import Answer, Call
-from belated.serve.http.decisions import experiment_of
+from belated.serve.http.decisions import experiment_of, folded
 from belated.serve.http.documents import EVENTS, Event, EventPage, ExperimentPage, NewDecision
 from belated.serve.keys import check_experiment
 from belated.serve.requests import ChangeArms, Close, Create
@@ -68,6 +68,7 @@ async def list_events(call: Call) -> Answer:
     def find() -> EventPage:
         with call.service.reading:
             page = call.service.reader.events(experiment.seq, after, limit + 1)
+        page = folded(page, call.service, lambda entry: entry.seq)
         more = str(page[limit - 1].seq) if len(page) > limit else None
         events = [Event(EVENTS[entry.kind], iso(entry.at), msgspec.Raw(entry.body or b"{}")) for entry in page[:limit]]  # type: ignore[arg-type]
         return EventPage(events, more)

@@ -20,14 +20,16 @@ ROWS: Final = 2_000
 CHUNK: Final = 2**18
 
 
-def lines(journal: Journal, experiment: Experiment) -> Iterator[str]:
-    """The CSV file, a page at a time; an outcome that is not known is empty."""
+def lines(journal: Journal, experiment: Experiment, until: int) -> Iterator[str]:
+    """The CSV file, a page at a time, to the place `until`; an outcome that is not known is empty."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(COLUMNS)
     after = 0
-    while page := journal.decisions(experiment.seq, after, ROWS):
+    while after < until and (page := journal.decisions(experiment.seq, after, ROWS)):
         for found in page:
+            if found.decision.seq > until:
+                break
             one = known(experiment, found)
             decided = one.decision_id, one.round, one.decided_at, one.arm, repr(one.probability)
             writer.writerow((*decided, *outcome_cells(one.outcome)))
@@ -45,22 +47,22 @@ def outcome_cells(outcome: OutcomeDocument | None) -> tuple[str, str, str]:
     return ("", "", outcome.status) if outcome.value is None else (repr(outcome.value), outcome.at, outcome.status)
 
 
-def stream(journal: Journal, experiment: Experiment) -> Iterator[bytes]:
+def stream(journal: Journal, experiment: Experiment, until: int) -> Iterator[bytes]:
     """The same as bytes; the connection is this export's own."""
     try:
-        for text in lines(journal, experiment):
+        for text in lines(journal, experiment, until):
             yield text.encode()
     finally:
         journal.close()
 
 
-def as_parquet(journal: Journal, experiment: Experiment, folder: Path) -> Path:
+def as_parquet(journal: Journal, experiment: Experiment, until: int, folder: Path) -> Path:
     """The same as a Parquet file, by way of the disk, so that memory does not grow with the experiment."""
     import polars as pl  # noqa: PLC0415  # heavy, and only needed here
 
     source, target = folder / "export.csv", folder / "export.parquet"
     with source.open("wb") as file:
-        file.writelines(stream(journal, experiment))
+        file.writelines(stream(journal, experiment, until))
     types = {"round": pl.Int64, "probability": pl.Float64, "outcome": pl.Float64}
     times = pl.col("time", "outcome_time").str.to_datetime("%Y-%m-%dT%H:%M:%S%.fZ", time_zone="UTC")
     frame = pl.scan_csv(source, schema_overrides={**dict.fromkeys(COLUMNS, pl.String), **types})
@@ -72,18 +74,19 @@ async def to_csv(call: Call) -> Answer:
     """All decisions as CSV."""
     call.query()
     experiment = experiment_of(call.service, call.name)
-    content = iterate_in_threadpool(stream(call.service.engine.journal.reader(), experiment))
+    engine = call.service.engine
+    content = iterate_in_threadpool(stream(engine.journal.reader(), experiment, engine.fold.seq))
     return Answer(200, content, attachment(experiment, "csv"), "text/csv; charset=utf-8")
 
 
 async def to_parquet(call: Call) -> Answer:
     """All decisions as Parquet."""
     call.query()
-    experiment = experiment_of(call.service, call.name)
+    experiment, engine = experiment_of(call.service, call.name), call.service.engine
 
     def chunks() -> Iterator[bytes]:
         with tempfile.TemporaryDirectory() as folder:
-            file = as_parquet(call.service.engine.journal.reader(), experiment, Path(folder)).open("rb")
+            file = as_parquet(engine.journal.reader(), experiment, engine.fold.seq, Path(folder)).open("rb")
             with file:
                 while chunk := file.read(CHUNK):
                     yield chunk

@@ -49,6 +49,8 @@ class Metrics:
         yield GaugeMetricFamily("belated_journal_seq", "The newest journal entry", store.entries)
         yield GaugeMetricFamily("belated_store_bytes", "The store on disk", store.bytes)
         yield GaugeMetricFamily("belated_store_writable", "1: decisions and reports are accepted", int(store.writable))
+        yield GaugeMetricFamily("belated_lag_entries", "Entries of the journal not folded yet", store.lag_entries)
+        yield GaugeMetricFamily("belated_lag_seconds", "For so long not level with the journal", store.lag_seconds)
         yield GaugeMetricFamily("belated_queue", "Decisions and reports that wait for the disk", store.queue)
 
     def text(self) -> tuple[bytes, str]:
