@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from postgres import Cluster
 from service import Served
 
 
@@ -19,3 +20,18 @@ def server(tmp_path: Path) -> Iterator[Served]:
     """A fresh service without experiments."""
     with Served(tmp_path) as served:
         yield served
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """A PostgreSQL server; whoever stops it starts it again."""
+    made = Cluster()
+    yield made
+    made.remove()
+
+
+@pytest.fixture
+def database(cluster: Cluster) -> Iterator[str]:
+    """The URL of an empty store in PostgreSQL."""
+    with cluster.database() as url:
+        yield url

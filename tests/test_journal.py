@@ -1,5 +1,6 @@
 """The contract of every journal: one suite, run on each kind of store."""
 
+import secrets
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,15 +13,26 @@ from belated.errors import StoreError
 from belated.serve import journal as journals
 from belated.serve.entries import Entry, Kind
 from belated.serve.journal import Conflict, Journal, Key, Snapshot
-from belated.serve.sqlite import SCHEMA_VERSION, SQLiteJournal
+from belated.serve.sqlite import SQLiteJournal
+from belated.serve.sqlite_schema import SCHEMA_VERSION
+from belated.serve.stores import open_journal
 
-STORES: dict[str, Callable[[Path], Journal]] = {"sqlite": lambda folder: SQLiteJournal(folder / "belated.db")}
+STORES: dict[str, Callable[[pytest.FixtureRequest], str]] = {
+    "sqlite": lambda request: str(request.getfixturevalue("tmp_path") / "belated.db"),
+    "postgresql": lambda request: request.getfixturevalue("database"),
+}
 
 
 @pytest.fixture(params=STORES)
-def opening(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Journal]:
+def store(request: pytest.FixtureRequest) -> str:
+    """The name of an empty store of each kind."""
+    return STORES[request.param](request)
+
+
+@pytest.fixture
+def opening(store: str) -> Callable[[], Journal]:
     """Opens the same store, as often as a test wants."""
-    return lambda: STORES[request.param](tmp_path)
+    return lambda: open_journal(store)
 
 
 @pytest.fixture
@@ -218,7 +230,7 @@ def test_a_reader_sees_nothing_of_an_append_that_is_not_committed(tmp_path: Path
     journal.append([created("one")])
     reader, insert, seen = journal.reader(), journal._insert, list[int]()
 
-    def watched(entries: Any, first: int) -> None:
+    def watched(entries: Any, first: int | None) -> None:
         insert(entries, first)
         seen.append(reader.last())
 
@@ -251,7 +263,7 @@ def test_entries_reads_on_from_page_to_page(journal: Journal, monkeypatch: pytes
 
 def test_its_size_is_told(journal: Journal) -> None:
     before = journal.size()
-    journal.append([created("x" * 100_000)])
+    journal.append([created(secrets.token_hex(100_000))])
     assert journal.size() >= before + 100_000 > 100_000
 
 

@@ -1,5 +1,6 @@
 """`belated serve`, `belated keys` and `belated verify`: the decision service."""
 
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,11 +15,18 @@ from belated.cli.application import app, console
 from belated.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from belated.serve.journal import Journal
     from belated.serve.service import Service
 
-STORE = Path("belated.db")
-Store = Annotated[Path, typer.Option(help="The SQLite file with the journal.")]
+STORE = "belated.db"
+Store = Annotated[
+    str,
+    typer.Option(
+        envvar="BELATED_STORE", help="The journal: a SQLite file, or a postgresql:// URL.", show_default=STORE
+    ),
+]
 keys = typer.Typer(no_args_is_help=True, help="Keys to the service: who may decide, report and administer.")
 app.add_typer(keys, name="keys")
 
@@ -32,14 +40,30 @@ def extra() -> None:
         raise InvalidInput(f"{error.name} is missing: install the service with `pip install '.[serve]'`") from None
 
 
-def existing(store: Path) -> "Journal":
-    """The journal in a file that must be there."""
-    extra()
-    from belated.serve.sqlite import SQLiteJournal  # noqa: PLC0415
+def is_missing(store: str) -> bool:
+    """Whether it is a file that is not there; of a database we hear when it is opened."""
+    from belated.serve.stores import is_url  # noqa: PLC0415
 
-    if not store.exists():
+    return not is_url(store) and not Path(store).exists()
+
+
+def existing(store: str) -> "Journal":
+    """The journal in a store that must be there."""
+    extra()
+    from belated.serve.stores import open_journal  # noqa: PLC0415
+
+    if is_missing(store):
         raise InvalidInput(f"there is no store {store}: `belated serve` makes one, or name another with --store")
-    return SQLiteJournal(store)
+    return open_journal(store)
+
+
+@contextmanager
+def progress_bar(verb: str, total: int) -> "Iterator[Callable[[int], None]]":
+    """Shown while something goes on; what it gives is told how far it is."""
+    columns = TextColumn(verb), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(verb, total=total)
+        yield lambda done: progress.update(task, completed=done)
 
 
 def curl_lines(url: str, is_locked: bool) -> list[str]:
@@ -109,11 +133,12 @@ def create_key(
     """Make a key and show it, once; the store keeps only its hash."""
     extra()
     from belated.serve import keys as service_keys  # noqa: PLC0415
-    from belated.serve.service import open_store  # noqa: PLC0415
+    from belated.serve.stores import open_journal, shown  # noqa: PLC0415
 
-    made = "" if store.exists() else "; the store is new, `belated serve --store` must name the same"
-    key = service_keys.create(open_store(store), scope, experiment)
-    Console(stderr=True).print(f"a key for the store {store}{made}; it is shown once:", soft_wrap=True, highlight=False)
+    made = "; the store is new, `belated serve --store` must name the same" if is_missing(store) else ""
+    key = service_keys.create(open_journal(store), scope, experiment)
+    said = f"a key for the store {shown(store)}{made}; it is shown once:"
+    Console(stderr=True).print(said, soft_wrap=True, highlight=False)
     console.print(key, soft_wrap=True, highlight=False)
 
 
@@ -148,10 +173,8 @@ def verify(store: Store = STORE) -> None:
     journal = existing(store)
     from belated.serve import verify as verification  # noqa: PLC0415
 
-    columns = TextColumn("folding"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("folding", total=journal.last())
-        verdict = verification.verify(journal, lambda seq: progress.update(task, completed=seq))
+    with progress_bar("folding", journal.last()) as progress:
+        verdict = verification.verify(journal, progress)
     for problem in verdict.problems:
         console.print(Text(problem, "bold red"), soft_wrap=True)
     console.print(

@@ -4,13 +4,16 @@ Every store keeps to it, and one test suite (tests/test_journal.py) holds all of
 store's to enforce, so that retries and races have one effect whoever sends them.
 """
 
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar, NamedTuple
 
+from belated.errors import StoreUnreachable
 from belated.serve.entries import Entry
 
 PAGE = 5_000
+PATIENCE, PAUSE = 60.0, 0.02  # seconds: for somebody else's transaction, and between two looks
 
 
 class Conflict(Exception):
@@ -58,7 +61,7 @@ class Journal(ABC):
         All or nothing: `Conflict` if something unique is there already, or comes twice. Unique are: the name of an
         experiment (its body), (experiment, request, position) of decisions, (decision, revision) of outcomes,
         (experiment, revision) of events. StoreUnreachable if it is not known whether they were written. Any other
-        StoreError is for good: nothing may be acknowledged, and every later append is refused.
+        StoreError is for good: nothing may be acknowledged any more, and a file refuses every later append.
         """
 
     @abstractmethod
@@ -118,6 +121,10 @@ class Journal(ABC):
         """All keys, oldest first, revoked ones too."""
 
     @abstractmethod
+    def fill(self, entries: Iterable[Entry], snapshots: Sequence[Snapshot], keys: Sequence[Key]) -> None:
+        """Copy these into an empty store, entries with the places they have, all or nothing; later places follow."""
+
+    @abstractmethod
     def size(self) -> int:
         """Bytes on disk."""
 
@@ -135,10 +142,24 @@ class Journal(ABC):
 
 
 def entries(journal: Journal, after: int = 0, until: int | None = None) -> Iterator[Entry]:
-    """All entries in order, a page at a time; `until` the last place wanted."""
-    while page := journal.read(after, PAGE):
+    """All entries in order, a page at a time; `until` the last place wanted, which is waited for if it is there."""
+    while page := journal.read(after, PAGE) or _awaited(journal, after, until):
         for entry in page:
             if until is not None and entry.seq > until:
                 return
             yield entry
         after = page[-1].seq
+
+
+def _awaited(journal: Journal, after: int, until: int | None) -> list[Entry]:
+    """What is committed, but not in reach of `read` while an older transaction goes on."""
+    end = time.monotonic() + PATIENCE
+    while until is not None and after < min(until, journal.last()):
+        if page := journal.read(after, PAGE):
+            return page
+        if time.monotonic() > end:
+            raise StoreUnreachable(
+                f"a transaction goes on in the store that hides what follows entry {after}: try again"
+            )
+        time.sleep(PAUSE)
+    return []

@@ -19,6 +19,7 @@ from belated.learners import FTRL
 from belated.serve.addresses import is_loopback
 from belated.serve.http.app import build
 from belated.serve.service import CAPACITY, Service
+from belated.serve.stores import shown
 
 PORT: Final = 8321
 SILENCE: Final = 3.0  # seconds of work before a word about it
@@ -97,7 +98,7 @@ def warm_up() -> None:
 
 
 def serve(
-    store: Path,
+    store: str | Path,
     host: str,
     port: int,
     *,
@@ -114,11 +115,11 @@ def serve(
             if not is_loopback(host) and not service.gate.is_locked:
                 raise InvalidInput(
                     f"without keys the service stays on this machine: make one with `belated keys create --scope admin "
-                    f"--store {store}` before you bind it to {host}"
+                    f"--store {shown(store)}` before you bind it to {host}"
                 )
             gc.freeze()  # what is loaded stays: a collector that walks over all of it would make somebody wait
             gc.set_threshold(20_000, 20, 100)
-            log.info("start", extra={"store": str(store), "url": url_of(sock), "entries": service.engine.fold.seq})
+            log.info("start", extra={"store": shown(store), "url": url_of(sock), "entries": service.engine.fold.seq})
             Server(service, lambda: announce(url_of(sock), service), access_log=access_log).run([sock])
         finally:
             service.stop()

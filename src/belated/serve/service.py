@@ -4,14 +4,12 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, Self, final
 
-from belated.errors import StoreError
 from belated.serve.administration import find
 from belated.serve.engine import Engine
 from belated.serve.experiments import Experiment
-from belated.serve.journal import Journal
 from belated.serve.keys import Gate
 from belated.serve.problems import behind
-from belated.serve.sqlite import SQLiteJournal
+from belated.serve.stores import open_journal
 from belated.serve.views import ExperimentView, StoreView, view
 from belated.serve.writer import Writer
 
@@ -30,9 +28,9 @@ class Service:
         self.is_stopping = False
 
     @classmethod
-    def open(cls, store: Path, *, capacity: int = CAPACITY) -> Self:
+    def open(cls, store: str | Path, *, capacity: int = CAPACITY) -> Self:
         """The service on this store, which other processes may serve too."""
-        return cls(Engine(open_store(store)), capacity=capacity)
+        return cls(Engine(open_journal(store)), capacity=capacity)
 
     def require(self, seq: int) -> None:
         """The fold must have come to this place, or a Problem 503 says that it is behind."""
@@ -81,15 +79,3 @@ class Service:
         with self.reading:
             self.reader.close()
         self.engine.journal.close()
-
-
-def open_store(store: Path) -> Journal:
-    """The journal at this place, made if there is none."""
-    check_folder(store)
-    return SQLiteJournal(store)
-
-
-def check_folder(store: Path) -> None:
-    """A store is made where there is a folder for it."""
-    if not store.parent.is_dir():
-        raise StoreError(f"there is no folder {store.parent} for the store: create it, or choose another --store")
