@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from journals import created, decided, event, filled, outcome
 
 from belated.errors import StoreError
 from belated.serve import journal as journals
@@ -40,31 +41,6 @@ def journal(opening: Callable[[], Journal]) -> Iterator[Journal]:
     opened = opening()
     yield opened
     opened.close()
-
-
-def created(name: str, at: int = 1) -> Entry:
-    return Entry(at, Kind.CREATED, 0, body=msgspec.json.encode({"name": name}))
-
-
-def decided(experiment: int, round: int, *, at: int = 2, key: str | None = None, position: int | None = None) -> Entry:
-    chosen = {"arm": 0, "probability": 0.5, "nonce": 7, "seen": 1}
-    return Entry(at, Kind.DECIDED, experiment, round=round, request=key, position=position, **chosen)  # type: ignore[arg-type]
-
-
-def outcome(decision: int, *, revision: int = 0, value: float | None = 1.0, at: int = 3) -> Entry:
-    kind = Kind.AMENDED if revision else Kind.REPORTED
-    return Entry(at, kind, 1, round=1, arm=0, decision=decision, decided_at=2, revision=revision, value=value)
-
-
-def event(experiment: int, revision: int | None, *, at: int = 4) -> Entry:
-    return Entry(at, Kind.ARMS, experiment, revision=revision, body=b"{}")
-
-
-def filled(journal: Journal) -> None:
-    """Experiments 1 and 2; decisions 3, 5, 7 of the first and 4, 6 of the second; then outcomes and an event."""
-    journal.append([created("one"), created("two")])
-    journal.append([decided(1 + number % 2, 1 + number // 2, at=10 + number) for number in range(5)])
-    journal.append([outcome(3), outcome(3, revision=1, value=0.0), outcome(5), Entry(9, Kind.CLOSED, 1, body=b"{}")])
 
 
 def test_an_empty_journal_is_empty(journal: Journal) -> None:

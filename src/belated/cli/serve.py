@@ -1,6 +1,6 @@
 """`belated serve`, `belated keys` and `belated verify`: the decision service."""
 
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -136,7 +136,8 @@ def create_key(
     from belated.serve.stores import open_journal, shown  # noqa: PLC0415
 
     made = "; the store is new, `belated serve --store` must name the same" if is_missing(store) else ""
-    key = service_keys.create(open_journal(store), scope, experiment)
+    with closing(open_journal(store)) as journal:
+        key = service_keys.create(journal, scope, experiment)
     said = f"a key for the store {shown(store)}{made}; it is shown once:"
     Console(stderr=True).print(said, soft_wrap=True, highlight=False)
     console.print(key, soft_wrap=True, highlight=False)
@@ -146,7 +147,8 @@ def create_key(
 def list_keys(store: Store = STORE) -> None:
     """Show the keys, without their secrets."""
     table = Table("id", "scope", "experiment", "created", "revoked")
-    known = existing(store).keys()
+    with closing(existing(store)) as journal:
+        known = journal.keys()
     for key in known:
         times = [
             "" if at is None else datetime.fromtimestamp(at / 1e6, UTC).strftime("%Y-%m-%d %H:%M")
@@ -162,7 +164,9 @@ def revoke_key(
     store: Store = STORE,
 ) -> None:
     """Refuse a key from now on."""
-    if not existing(store).revoke_key(id, int(datetime.now(UTC).timestamp() * 1e6)):
+    with closing(existing(store)) as journal:
+        is_revoked = journal.revoke_key(id, int(datetime.now(UTC).timestamp() * 1e6))
+    if not is_revoked:
         raise InvalidInput(f"there is no key {id!r} that is not revoked yet; `belated keys list` shows them")
     console.print(f"revoked {id}; a running service refuses it within a second", highlight=False)
 
@@ -170,10 +174,10 @@ def revoke_key(
 @app.command()
 def verify(store: Store = STORE) -> None:
     """Fold the journal from nothing and compare bit for bit with what was saved. Exit code 1 if anything differs."""
-    journal = existing(store)
+    extra()
     from belated.serve import verify as verification  # noqa: PLC0415
 
-    with progress_bar("folding", journal.last()) as progress:
+    with closing(existing(store)) as journal, progress_bar("folding", journal.last()) as progress:
         verdict = verification.verify(journal, progress)
     for problem in verdict.problems:
         console.print(Text(problem, "bold red"), soft_wrap=True)

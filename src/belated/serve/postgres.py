@@ -11,7 +11,7 @@ from psycopg import errors
 from belated.errors import StoreError, StoreUnreachable
 from belated.serve.entries import COLUMNS, Entry, Kind
 from belated.serve.journal import Conflict, Found, Journal, Key, Snapshot
-from belated.serve.postgres_arrays import array
+from belated.serve.postgres_arrays import Array, array
 from belated.serve.postgres_connection import Connection, Link
 from belated.serve.postgres_schema import check_version
 from belated.serve.sql import (
@@ -56,8 +56,10 @@ LAST: Final = 2**63 - 1
 RETRIED: Final = (errors.SerializationFailure, errors.DeadlockDetected)
 COPIED: Final = {**TYPES, "kind": "smallint", **dict.fromkeys(("arm", "position", "revision"), "integer")}
 COPY: Final = f"COPY journal ({', '.join(PLACELESS)}, seq) FROM STDIN (FORMAT BINARY)"
-SNAPSHOT: Final = """
-SELECT pg_snapshot_xmin(now)::text::bigint, pg_snapshot_xmax(now)::text::bigint FROM pg_current_snapshot() AS now
+# The oldest xid in use, and the next that is not: a snapshot's xmax may be below it, and follows the last that ended.
+XIDS: Final = """
+SELECT pg_snapshot_xmin(now)::text::bigint, xmax::text::bigint + age(xmax::xid)
+FROM pg_current_snapshot() AS now, pg_snapshot_xmax(now) AS xmax
 """
 READ: Final = f"{ENTRY} WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3"
 DAMAGE: Final = {
@@ -82,9 +84,9 @@ DAMAGE: Final = {
 class Horizon:
     """Up to which place the journal is final: places are drawn in order, but committed in any.
 
-    Let V be the last place drawn, read first, and xmax that of a snapshot taken after it. Whoever drew a place up to V
-    had its xid before it drew, so before the snapshot: its xid is below xmax. Once some snapshot's xmin is xmax or
-    more, all these transactions have ended, and every later statement sees all that they have written up to V.
+    Let V be the last place drawn, and N the next xid, read after it. Xids rise, and whoever drew a place up to V had
+    its xid before it drew, so before N was read: its xid is below N. Once the oldest xid in use (a snapshot's xmin) is
+    N or more, all these transactions have ended, and every later statement sees all that they have written up to V.
 
     It lasts as long as a connection: after a crash of the server both places and xids that left no trace come again.
     """
@@ -93,12 +95,12 @@ class Horizon:
         self.place = 0
         self._waiting: deque[tuple[int, int]] = deque()
 
-    def look(self, drawn: int, xmin: int, xmax: int) -> None:
-        """Take note of what the server says."""
+    def look(self, drawn: int, oldest: int, following: int) -> None:
+        """Take note of what the server says: V, the oldest xid in use, N."""
         if len(self._waiting) == MOST_WAITING:
             self._waiting.pop()  # the new one says more, though later
-        self._waiting.append((drawn, xmax))
-        while self._waiting and self._waiting[0][1] <= xmin:
+        self._waiting.append((drawn, following))
+        while self._waiting and self._waiting[0][1] <= oldest:
             self.place = self._waiting.popleft()[0]
 
     @property
@@ -130,8 +132,7 @@ class PostgresJournal(SQLJournal):
             raise StoreError(f"the store {self._link.name} was opened for reading only")
         if not entries:
             return []
-        columns = zip(*map(_row, entries), strict=True)
-        arrays = [array(TYPES[name], column) for name, column in zip(PLACELESS, columns, strict=True)]
+        arrays = columns(entries)
         for tries in range(TRIES):
             try:
                 return self._insert(arrays)
@@ -140,7 +141,7 @@ class PostgresJournal(SQLJournal):
                     raise
         raise AssertionError("not reached")
 
-    def _insert(self, arrays: list[Any]) -> list[int]:
+    def _insert(self, arrays: list[Array]) -> list[int]:
         """One statement is one transaction, and one round trip."""
         with self._link.using("written") as connection:
             self._link.warnings.clear()
@@ -185,13 +186,13 @@ class PostgresJournal(SQLJournal):
 
     def _look(self, connection: Connection, after: int, limit: int) -> list[Any]:
         """See what has become final; if nothing is likely to be in the way, read at the same time."""
-        statements: list[tuple[str, Sequence[Any]]] = [(DRAWN, ()), (SNAPSHOT, ())]
+        statements: list[tuple[str, Sequence[Any]]] = [(DRAWN, ()), (XIDS, ())]
         if is_clear := self._horizon.is_clear:
             statements.append((READ, (after, LAST, limit)))
         with connection.pipeline():  # each statement has a snapshot of its own, later than those before
             cursors = [connection.execute(sql.encode(), values, binary=True) for sql, values in statements]
-        [(drawn,)], [(xmin, xmax)], *read = (cursor.fetchall() for cursor in cursors)
-        self._horizon.look(drawn, xmin, xmax)
+        [(drawn,)], [(oldest, following)], *read = (cursor.fetchall() for cursor in cursors)
+        self._horizon.look(drawn, oldest, following)
         if is_clear:
             return [row for row in read[0] if row[3] <= self._horizon.place]
         return _all(connection, READ, (after, self._horizon.place, limit)) if after < self._horizon.place else []
@@ -240,6 +241,12 @@ class PostgresJournal(SQLJournal):
 
     def close(self) -> None:
         self._link.close()
+
+
+def columns(entries: Sequence[Entry]) -> list[Array]:
+    """What INSERT takes."""
+    values = zip(*map(_row, entries), strict=True)
+    return [array(TYPES[name], column) for name, column in zip(PLACELESS, values, strict=True)]
 
 
 def _all(connection: Connection, sql: str, values: Sequence[Any] = ()) -> list[Any]:
