@@ -22,7 +22,7 @@ TEMPLATE = "empty_store"
 SETTINGS = {
     "max_connections": "60",
     "shared_buffers": "32MB",
-    "log_statement": "ddl",
+    "wal_writer_delay": "10s",  # what nobody has waited for is lost in a crash
 }  # all else, fsync too, as it comes
 IS_ROOT = os.geteuid() == 0
 AS: dict[str, Any] = {"user": "nobody", "extra_groups": []} if IS_ROOT else {}  # PostgreSQL refuses to be run by root

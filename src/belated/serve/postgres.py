@@ -64,7 +64,7 @@ FROM pg_current_snapshot() AS now, pg_snapshot_xmax(now) AS xmax
 READ: Final = f"{ENTRY} WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3"
 DAMAGE: Final = {
     "the index {} is invalid: REINDEX it": """
-        SELECT indexrelid::regclass FROM pg_index
+        SELECT indexrelid::regclass::text FROM pg_index
         WHERE indrelid IN ('journal'::regclass, 'snapshots'::regclass, 'keys'::regclass) AND NOT indisvalid""",
     "the index {} is missing": """
         SELECT name FROM unnest(ARRAY['one_name', 'one_effect', 'one_outcome', 'one_event']) AS name
