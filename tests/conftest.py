@@ -5,8 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from journals import created
 from postgres import Cluster
 from service import Served
+
+from belated.serve.postgres import PostgresJournal
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -35,3 +38,12 @@ def database(cluster: Cluster) -> Iterator[str]:
     """The URL of an empty store in PostgreSQL."""
     with cluster.database() as url:
         yield url
+
+
+@pytest.fixture
+def journal(database: str) -> Iterator[PostgresJournal]:
+    """A journal in PostgreSQL with one experiment, at place 1."""
+    opened = PostgresJournal(database)
+    opened.append([created("one")])
+    yield opened
+    opened.close()

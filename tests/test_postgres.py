@@ -3,14 +3,14 @@
 import json
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import pytest
-from journals import Slow, created, decided, event, outcome
+from journals import Slow, decided, event, outcome
 from postgres import PASSWORD, ROLE, Cluster, connect
 from service import Served
 from typer.testing import CliRunner
@@ -23,14 +23,6 @@ from belated.serve.postgres import PostgresJournal
 from belated.serve.stores import open_journal, shown
 
 SECRETS = (PASSWORD, PASSWORD.replace("%40", "@"), "ss-word")
-
-
-@pytest.fixture
-def journal(database: str) -> Iterator[PostgresJournal]:
-    opened = PostgresJournal(database)
-    opened.append([created("one")])
-    yield opened
-    opened.close()
 
 
 # -- a server that goes and comes back ---------------------------------------------------------------------------

@@ -28,14 +28,6 @@ from belated.serve.stores import open_journal
 
 
 @pytest.fixture
-def journal(database: str) -> Iterator[PostgresJournal]:
-    opened = PostgresJournal(database)
-    opened.append([created("one")])
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
 def slow(database: str, journal: PostgresJournal) -> Iterator[Slow]:  # noqa: ARG001  # its connection is closed first
     writer = Slow(database)
     yield writer

@@ -1,4 +1,4 @@
-"""The command line: `belated paper`, `replay`, `compare`, `list`, `serve`, `keys`, `verify`; one file for each part."""
+"""The command line, one file for each part of it: the lab, the paper, replay, the service, its stores."""
 
 import sys
 from importlib import import_module
@@ -10,8 +10,14 @@ if TYPE_CHECKING:
     from belated.cli.application import app
 
 __all__ = ["app", "main"]
-PARTS = ("lab", "paper", "replay", "serve")
-SERVICE = ("serve", "keys", "verify")  # a service starts at once: nothing of the lab is loaded for it
+PARTS = ("lab", "paper", "replay", "serve", "stores")
+SERVICE = (
+    "serve",
+    "keys",
+    "verify",
+    "migrate",
+    "copy",
+)  # a service starts at once: nothing of the lab is loaded for it
 
 
 def load(*parts: str) -> None:
@@ -31,7 +37,7 @@ def load(*parts: str) -> None:
 
 def main() -> None:
     """Run the command that was asked for."""
-    load(*(("serve",) if sys.argv[1:2] and sys.argv[1] in SERVICE else PARTS))
+    load(*(PARTS[-2:] if sys.argv[1:2] and sys.argv[1] in SERVICE else PARTS))
     application.run()
 
 

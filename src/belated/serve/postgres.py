@@ -152,9 +152,7 @@ class PostgresJournal(SQLJournal):
                     message = f"the sequence `places` of the store {self._link.name} is behind: see `belated verify`"
                     raise StoreError(message) from error
                 raise Conflict(error.diag.constraint_name) from error
-        if (
-            self._link.warnings
-        ):  # such as: "The transaction has already committed locally, but might not have been replicated"
+        if self._link.warnings:  # such as that it has not waited for its standby
             raise StoreUnreachable(f"the store {self._link.name} warns: {'; '.join(self._link.warnings)}")
         return places
 

@@ -63,15 +63,13 @@ def migrate(url: str) -> Iterator[str]:
     """Bring the database to the schema of this release, each step in a transaction; says what it does."""
     link = Link(url)
     with closing(link), link.using("migrated") as connection:
+        connection.execute("SELECT pg_advisory_lock($1)", (LOCK,))  # a new transaction sees what was done meanwhile
         check_not_newer(version_of(connection), link.name)
         for number, step in enumerate(STEPS, 1):
-            with connection.transaction():
-                connection.execute("SELECT pg_advisory_xact_lock($1)", (LOCK,))
-                is_due = version_of(connection) < number  # another process may have been faster
-                if is_due:
+            if version_of(connection) < number:
+                with connection.transaction():
                     _run(connection, step)
                     connection.execute("UPDATE version SET number = $1", (number,))
-            if is_due:
                 yield f"schema version {number}"
 
 

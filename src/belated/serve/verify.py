@@ -84,20 +84,21 @@ def verify(journal: Journal, progress: Callable[[int], None] = lambda _: None) -
     problems = journal.check()
     last = journal.last()
     snapshots = {one.seq: one for one in journal.snapshots() if one.version == VERSION}
-    fold = Fold()
+    fold, count = Fold(), 0
     draws = Draws(fold)
     try:
         for until in sorted({*snapshots, last}):
             for piece in draws.pieces(counted(entries(journal, fold.seq, until), progress)):
                 fold.apply(piece, lambda batch: problems.extend(contradictions(batch, draws, journal)))
+                count += len(piece)
             if until in snapshots and fold.snapshot().state != snapshots[until].state:
                 problems.append(f"the snapshot after entry {until} is not what the journal folds to")
     except SENSELESS as error:
         problems.append(f"what follows entry {fold.seq} cannot be folded: {type(error).__name__}: {error}")
-    if not problems and load(journal).snapshot() != fold.snapshot() and journal.last() == last:
+    if not problems and (again := load(journal)).seq == fold.seq and again.snapshot() != fold.snapshot():
         problems.append("a start from the newest snapshot ends in another state than a fold from nothing")
     decisions = sum(one.counts.decisions for one in fold.experiments.values())
-    return Verdict(last, decisions, len(snapshots), problems, draws.unchecked)
+    return Verdict(count, decisions, len(snapshots), problems, draws.unchecked)
 
 
 def contradictions(batch: list[Entry], draws: Draws, journal: Journal) -> Iterator[str]:
