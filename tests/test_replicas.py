@@ -1,5 +1,6 @@
 """Several engines on one store: each folds what all have written, and what must happen once happens once."""
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,12 @@ from engines import LOSSES, Clock, Driven, counts
 
 from belated.serve.entries import Kind
 from belated.serve.fold import Fold
-from belated.serve.journal import entries
+from belated.serve.journal import Journal, entries
+from belated.serve.postgres import PostgresJournal
 from belated.serve.problems import Problem
 from belated.serve.requests import Answers, Create, Decide, Item, Report
 from belated.serve.settings import Settings
+from belated.serve.sqlite import SQLiteJournal
 from belated.serve.verify import verify
 
 
@@ -43,9 +46,25 @@ class Fleet:
         return fold.snapshot().state
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def opening(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Journal]]:
+    """Opens a store that is empty at first; all that were opened are closed at the end."""
+    url = request.getfixturevalue("database") if request.param == "postgresql" else None
+    opened: list[Journal] = []
+
+    def opens() -> Journal:
+        path = tmp_path / "belated.db"
+        opened.append(SQLiteJournal(path, synchronous="OFF") if url is None else PostgresJournal(url))
+        return opened[-1]
+
+    yield opens
+    for journal in opened:
+        journal.close()
+
+
 @pytest.fixture
-def fleet(tmp_path: Path) -> Fleet:
-    return Fleet(tmp_path)
+def fleet(tmp_path: Path, opening: Callable[[], Journal]) -> Fleet:
+    return Fleet(tmp_path, opening=opening)
 
 
 class Story:
@@ -109,8 +128,8 @@ class Story:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_whoever_is_asked_all_agree_to_the_last_bit(tmp_path: Path, seed: int) -> None:
-    fleet = Fleet(tmp_path, size=1 + seed % 4, seed=seed)
+def test_whoever_is_asked_all_agree_to_the_last_bit(tmp_path: Path, opening: Callable[[], Journal], seed: int) -> None:
+    fleet = Fleet(tmp_path, size=1 + seed % 4, seed=seed, opening=opening)
     story = Story(fleet)
     story.tell(300)
     fleet.agree()

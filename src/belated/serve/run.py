@@ -91,6 +91,8 @@ def warm_up() -> None:
     learner.tell(first.round, 0.5)
     learner.close(second.round)
     learner.amend(second, None, 0.5)
+    learner.record_batch([0], [0.5], lag=learner.overtake(learner.drawn()))
+    learner.record_batch([0], [0.5], is_more=True)
     learner.distribution()
     learner.measured_certificate()
     FTRL.restore(learner.snapshot())
