@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from belated.serve.journal import Journal
-    from belated.serve.service import Service
 
 STORE = "belated.db"
 Store = Annotated[
@@ -76,9 +75,8 @@ def curl_lines(url: str, is_locked: bool) -> list[str]:
     ]
 
 
-def announce(url: str, service: "Service") -> None:
+def announce(url: str, is_locked: bool) -> None:
     """What to do next."""
-    is_locked = service.gate.is_locked
     console.print(
         f"Belated is ready: {url}  (the dashboard; the API is told at {url}/docs)\n", soft_wrap=True, highlight=False
     )
@@ -101,27 +99,26 @@ def serve(
         typer.Option(min=10_000, help="Decisions and reports that may wait for the disk; more get 503."),
     ] = 100_000,
     access_log: Annotated[bool, typer.Option("--access-log", help="Log every request.")] = False,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that serve at this port.")] = 1,
 ) -> None:
     """Serve decisions over HTTP: durable, exactly once, with a dashboard."""
     extra()
-    from belated.serve import logs, run  # noqa: PLC0415
-
-    logs.start(access=access_log)
-
-    def ready(url: str, service: "Service") -> None:
-        announce(url, service)
-        if demo:
-            start_demo(url, service)
-
-    run.serve(store, host, port, announce=ready, capacity=queue, access_log=access_log)
-
-
-def start_demo(url: str, service: "Service") -> None:
-    """Let simulated users come; they use the API like any other client."""
     from belated.client import Client  # noqa: PLC0415
+    from belated.serve import keys as service_keys  # noqa: PLC0415
+    from belated.serve import logs, run  # noqa: PLC0415
+    from belated.serve import workers as processes  # noqa: PLC0415
     from belated.serve.demo import NAME, Demo  # noqa: PLC0415
 
-    Demo(Client(url, key=service.gate.lend("admin", NAME))).start()
+    logs.start(access=access_log)
+    key, secret = service_keys.new("admin", NAME)
+    plan = run.Plan(store, host, port, queue, access_log, (key,) if demo else ())
+
+    def begin(url: str, _is_locked: bool) -> None:
+        """Simulated users come; they use the API like any other client."""
+        if demo:
+            Demo(Client(url, key=secret)).start()
+
+    processes.serve(plan, workers, announce, begin)
 
 
 @keys.command("create")

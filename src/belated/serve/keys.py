@@ -5,6 +5,7 @@ import hmac
 import re
 import secrets
 import time
+from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple, final, get_args
 
 from belated.errors import InvalidInput
@@ -37,17 +38,23 @@ def create(journal: Journal, scope: str, experiment: str | None) -> str:
     """A new key, to be shown once."""
     if scope not in get_args(Scope):
         raise InvalidInput(f"a key's scope is one of {', '.join(get_args(Scope))}, got {scope!r}")
+    key, text = new(scope, experiment)
+    journal.add_key(key)
+    return text
+
+
+def new(scope: str, experiment: str | None) -> tuple[Key, str]:
+    """A key as it is kept, and as it is used."""
     id, secret = secrets.token_hex(6), secrets.token_hex(32)
-    journal.add_key(Key(id, digest(secret), scope, experiment, time.time_ns() // 1000))
-    return f"blt_{id}_{secret}"
+    return Key(id, digest(secret), scope, experiment, time.time_ns() // 1000), f"blt_{id}_{secret}"
 
 
 @final
 class Gate:
     """Lets requests in. Without any key in the store everybody may do everything; `serve` then stays on loopback."""
 
-    def __init__(self, keys: list[Key]) -> None:
-        self._lent: dict[str, Key] = {}  # known to this process only
+    def __init__(self, keys: list[Key], lent: Sequence[Key] = ()) -> None:
+        self._lent = {key.id: key for key in lent}  # for parts of the service itself
         self.learn(keys)
 
     def learn(self, keys: list[Key]) -> None:
@@ -59,12 +66,6 @@ class Gate:
     def is_locked(self) -> bool:
         """Whether there are keys, revoked ones included: revoking the last one must not open the door."""
         return bool(self._keys)
-
-    def lend(self, scope: Scope, experiment: str) -> str:
-        """A key for a part of this very process, kept in memory."""
-        id, secret = secrets.token_hex(6), secrets.token_hex(32)
-        self._lent[id] = Key(id, digest(secret), scope, experiment, 0)
-        return f"blt_{id}_{secret}"
 
     def admit(self, authorization: str | None, needed: Scope) -> Grant:
         """What the caller may do, or a Problem 401 or 403."""

@@ -11,12 +11,13 @@ USUAL: Final = vars(logging.makeLogRecord({})).keys() | {"message", "taskName", 
 
 @final
 class JsonLines(logging.Formatter):
-    """time, level, logger, message, and what was given as `extra`."""
+    """time, level, process, logger, message, and what was given as `extra`."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
+            "process": record.process,
             "logger": record.name,
             "message": record.getMessage(),
             **{name: value for name, value in vars(record).items() if name not in USUAL},

@@ -5,12 +5,12 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Timer
 from types import FrameType
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 import uvicorn
 
@@ -18,6 +18,8 @@ from belated.errors import InvalidInput
 from belated.learners import FTRL
 from belated.serve.addresses import is_loopback
 from belated.serve.http.app import build
+from belated.serve.journal import Key
+from belated.serve.keys import Gate
 from belated.serve.service import CAPACITY, Service
 from belated.serve.stores import shown
 
@@ -25,14 +27,15 @@ PORT: Final = 8321
 SILENCE: Final = 3.0  # seconds of work before a word about it
 PATIENCE: Final = 10  # seconds for requests in flight when the service stops
 SWITCH: Final = 0.0001  # seconds after which a busy thread lets the other one in: the writer must not wait for 5 ms
+Announce = Callable[[str, bool], None]  # is told the address, and whether keys are needed
 log = logging.getLogger("belated.serve")
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """The socket, or an error that says what to do."""
+def listen(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
+    """The socket, or an error that says what to do; `is_shared`: others may be bound to the same address."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT if is_shared else socket.SO_REUSEADDR, 1)
     try:
         sock.bind((host, port))
     except (OSError, OverflowError) as error:
@@ -97,34 +100,54 @@ def warm_up() -> None:
     learner.measured_certificate()
     FTRL.restore(learner.snapshot())
     said.cancel()
+    said.join()
 
 
-def serve(
-    store: str | Path,
-    host: str,
-    port: int,
-    *,
-    announce: Callable[[str, Service], None],
-    capacity: int = CAPACITY,
-    access_log: bool = False,
-) -> None:
+class Plan(NamedTuple):
+    """What is to be served, and where."""
+
+    store: str | Path
+    host: str
+    port: int
+    capacity: int = CAPACITY
+    access_log: bool = False
+    lent: tuple[Key, ...] = ()
+
+
+def check_keys(plan: Plan, gate: Gate) -> None:
+    """Without keys the service stays on this machine."""
+    if not is_loopback(plan.host) and not gate.is_locked:
+        raise InvalidInput(
+            f"without keys the service stays on this machine: make one with `belated keys create --scope admin "
+            f"--store {shown(plan.store)}` before you bind it to {plan.host}"
+        )
+
+
+def serve(plan: Plan, announce: Sequence[Announce]) -> None:
     """Serve until a signal comes; then answer what was accepted, and stop."""
-    sys.setswitchinterval(SWITCH)
-    with closing(listen(host, port)) as sock:
+    with closing(listen(plan.host, plan.port)) as sock:
         warm_up()
-        service = Service.open(store, capacity=capacity)
-        try:
-            if not is_loopback(host) and not service.gate.is_locked:
-                raise InvalidInput(
-                    f"without keys the service stays on this machine: make one with `belated keys create --scope admin "
-                    f"--store {shown(store)}` before you bind it to {host}"
-                )
-            gc.freeze()  # what is loaded stays: a collector that walks over all of it would make somebody wait
-            gc.set_threshold(20_000, 20, 100)
-            log.info("start", extra={"store": shown(store), "url": url_of(sock), "entries": service.engine.fold.seq})
-            Server(service, lambda: announce(url_of(sock), service), access_log=access_log).run([sock])
-        finally:
-            service.stop()
+        serve_on(sock, plan, announce)
+
+
+def serve_on(sock: socket.socket, plan: Plan, announce: Sequence[Announce]) -> None:
+    """The same on a socket that is bound; `announce` are told when it is ready."""
+    sys.setswitchinterval(SWITCH)
+    service = Service.open(plan.store, capacity=plan.capacity, lent=plan.lent)
+    try:
+        check_keys(plan, service.gate)
+        gc.freeze()  # what is loaded stays: a collector that walks over all of it would make somebody wait
+        gc.set_threshold(20_000, 20, 100)
+        url, entries = url_of(sock), service.engine.fold.seq
+        log.info("start", extra={"store": shown(plan.store), "url": url, "entries": entries})
+
+        def ready() -> None:
+            for tell in announce:
+                tell(url, service.gate.is_locked)
+
+        Server(service, ready, access_log=plan.access_log).run([sock])
+    finally:
+        service.stop()
     log.info("stopped", extra={"entries": service.engine.fold.seq})
     if service.writer.failure:
         raise SystemExit(1)

@@ -1,5 +1,6 @@
 """The service: one store, its engine and writer, the gate, and a connection for readers."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Final, Self, final
@@ -7,6 +8,7 @@ from typing import Final, Self, final
 from belated.serve.administration import find
 from belated.serve.engine import Engine
 from belated.serve.experiments import Experiment
+from belated.serve.journal import Key
 from belated.serve.keys import Gate
 from belated.serve.problems import behind
 from belated.serve.stores import open_journal
@@ -20,17 +22,17 @@ CAPACITY: Final = 100_000  # decisions and reports that may wait for the disk
 class Service:
     """What the handlers work with."""
 
-    def __init__(self, engine: Engine, *, capacity: int = CAPACITY) -> None:
+    def __init__(self, engine: Engine, *, capacity: int = CAPACITY, lent: Sequence[Key] = ()) -> None:
         self.engine = engine
         self.reader, self.reading = engine.journal.reader(), Lock()  # one thread at a time may use the connection
-        self.gate = Gate(engine.journal.keys())
+        self.gate = Gate(engine.journal.keys(), lent)
         self.writer = Writer(engine, self.gate, capacity=capacity)
         self.is_stopping = False
 
     @classmethod
-    def open(cls, store: str | Path, *, capacity: int = CAPACITY) -> Self:
-        """The service on this store, which other processes may serve too."""
-        return cls(Engine(open_journal(store)), capacity=capacity)
+    def open(cls, store: str | Path, *, capacity: int = CAPACITY, lent: Sequence[Key] = ()) -> Self:
+        """The service on this store, which other processes may serve too; `lent`: keys that the store does not have."""
+        return cls(Engine(open_journal(store)), capacity=capacity, lent=lent)
 
     def require(self, seq: int) -> None:
         """The fold must have come to this place, or a Problem 503 says that it is behind."""
