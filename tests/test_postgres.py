@@ -183,6 +183,16 @@ def test_appends_that_wait_for_each_other_are_sorted_out(database: str, journal:
     assert [str(error) for error in raised] == ["one_effect"]
 
 
+def test_another_thread_may_look_while_one_writes(journal: Journal) -> None:
+    """As a service that is asked for its size."""
+    writer = Thread(target=lambda: [journal.append([decided(1, n)]) for n in range(100)])
+    writer.start()
+    while writer.is_alive():
+        assert journal.size() > 0
+    writer.join()
+    assert journal.last() == 101
+
+
 # -- what a role or a server may have set --------------------------------------------------------------------------
 
 

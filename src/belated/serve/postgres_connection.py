@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import RLock
 from typing import Any, Final, final
 from urllib.parse import urlsplit
 
@@ -31,6 +32,7 @@ SELECT current_setting('default_transaction_read_only') = 'on' OR pg_is_in_recov
     set_config('synchronous_commit', CASE WHEN now IN ('off', 'local') THEN 'on' ELSE now END, false)
 FROM current_setting('synchronous_commit') AS now
 """
+IDLE: Final = pq.TransactionStatus.IDLE
 Connection = psycopg.Connection[tuple[Any, ...]]
 TRANSIENT: Final = (psycopg.OperationalError, psycopg.InterfaceError, errors.ReadOnlySqlTransaction)
 
@@ -66,7 +68,7 @@ class Link:
     ) -> None:
         self.url, self.name, self.readonly = url, shown(url), readonly
         self._check = check  # of every connection and the store's name
-        self.number = 0
+        self.number, self._lock = 0, RLock()
         self.warnings: list[str] = []  # from the server, since they were last cleared
         self._connection: Connection | None = None
 
@@ -75,20 +77,21 @@ class Link:
 
     @contextmanager
     def using(self, verb: str) -> Iterator[Connection]:
-        """The connection; if it is lost, the next call makes another."""
-        try:
-            if self._connection is None:
-                self._connection = self._connect()
-                self.number += 1
-            yield self._connection
-        except TRANSIENT as error:
-            self.close()
-            raise StoreUnreachable(f"the store {self.name} cannot be {verb} now: {said(error)}") from error
-        except psycopg.Error as error:
-            raise StoreError(f"the store {self.name} cannot be {verb}: {said(error)}") from error
-        finally:
-            if self._connection is not None and self._connection.info.transaction_status != pq.TransactionStatus.IDLE:
-                self.close()  # interrupted, or half done: the server takes it back
+        """The connection, for one thread at a time; if it is lost, the next call makes another."""
+        with self._lock:
+            try:
+                if self._connection is None:
+                    self._connection = self._connect()
+                    self.number += 1
+                yield self._connection
+            except TRANSIENT as error:
+                self.close()
+                raise StoreUnreachable(f"the store {self.name} cannot be {verb} now: {said(error)}") from error
+            except psycopg.Error as error:
+                raise StoreError(f"the store {self.name} cannot be {verb}: {said(error)}") from error
+            finally:
+                if self._connection is not None and self._connection.info.transaction_status != IDLE:
+                    self.close()  # interrupted, or half done: the server takes it back
 
     def _connect(self) -> Connection:
         made = psycopg.connect(
