@@ -92,7 +92,7 @@ class Supervisor:
     def _bury(self, pid: int, status: int) -> None:
         number, code = self._workers.pop(pid), os.waitstatus_to_exitcode(status)
         if self._signal:
-            self._failures += code != 0
+            self._failures += code not in (0, -signal.SIGTERM)  # that one had only begun, and accepted nothing
             return
         log.error("a worker has ended: another takes its place", extra={"worker": number, "pid": pid, "code": code})
         self._start(number)

@@ -1,7 +1,7 @@
 // What can be promised: the two certificates and the health of the store, in words.
 
 import { byId, tell } from "/static/dom.js";
-import { average, bytes, count, plural, roughly, total } from "/static/words.js";
+import { average, bytes, count, duration, plural, roughly, total } from "/static/words.js";
 
 export function showCertificates({ certificates, outcome, reported }) {
   const { proven, measured, decisions } = certificates;
@@ -34,6 +34,7 @@ function measuredWords(measured, decisions, outcome) {
 
 const SLOW_COMMIT = 100; // milliseconds
 const LONG_QUEUE = 1000;
+const LONG_LAG = 1; // seconds
 
 export function showStore({ store }) {
   const [state, verdict, words] = health(store);
@@ -44,13 +45,19 @@ export function showStore({ store }) {
   tell("store-entries", `${count(store.entries)} (${bytes(store.bytes)})`);
   tell("store-commit", store.last_commit_ms === null ? "none yet" : `${total(store.last_commit_ms)} ms`);
   tell("store-queue", count(store.queue));
+  tell("store-lag", store.lag_seconds < 0.001 ? "not at all" : `${plural(store.lag_entries, "entry", "entries")}, ${duration(store.lag_seconds)}`);
   tell("store-unsnapshotted", plural(store.unsnapshotted, "entry", "entries"));
   byId("store").hidden = false;
   byId("alarm").hidden = store.writable; // on top of the page: nobody should have to scroll for it
 }
 
 function health(store) {
-  if (!store.writable) return ["bad", "Cannot save", "The server cannot write to its store: new decisions and outcomes are refused. Give the disk room and restart it. What was saved is safe."];
+  if (!store.writable) return ["bad", "Cannot save", `The server cannot write to its store: new decisions and outcomes are refused. ${remedy(store)} What was saved is safe.`];
+  if (store.lag_seconds > LONG_LAG) return ["slow", "Behind", "Everything is saved, but this server has not read what others have saved since: it decides by what it knew before, and this page shows no more than that."];
   if (store.queue > LONG_QUEUE || store.last_commit_ms > SLOW_COMMIT) return ["slow", "Slow", "Everything is saved, but saving takes long: answers may come late."];
   return ["good", "Healthy", "Every decision and every outcome is saved before it is confirmed."];
+}
+
+function remedy({ kind }) {
+  return kind === "sqlite" ? "Give the disk room and restart it." : "It tries to reach the database, and goes on by itself when it is back.";
 }
