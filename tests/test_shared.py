@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 from catalogue import TUNINGS
-from oracles import Log, literal_certificate
+from oracles import Log, literal_certificate, slow_argmin
 
 from belated import FTRL, Advanced, Shadow, Simple, Tuning
 from belated.errors import InvalidInput
@@ -24,6 +24,7 @@ class Event(NamedTuple):
     arm: int = 0
     probability: float = 0.0
     drawn: Drawn | None = None
+    edge: float = 0.0
     decision: int = 0
     loss: float | None = 0.0  # None: given up
 
@@ -35,7 +36,8 @@ def fold(shared: SharedLearner, events: list[Event]) -> None:
         elif event.decision:
             shared.tell(event.seq, event.decision, event.loss or 0.0)
         else:
-            shared.enter([event.seq], event.seen, [event.arm], [event.probability], event.drawn)
+            given = [event.arm], [event.probability], event.drawn, [event.edge]
+            shared.enter([event.seq], event.seen, *given)
 
 
 class Replica:
@@ -72,10 +74,11 @@ def story(generator: np.random.Generator, k: int, tuning: Tuning, *, replicas: i
             continue
         copy = copies[int(generator.integers(replicas))]
         copy.catch_up(journal, last - int(generator.integers(lag + 1)))
-        x, drawn = copy.shared.learner.distribution(), copy.shared.learner.drawn()
+        learner = copy.shared.learner
+        x, drawn, edges = learner.distribution(), learner.drawn(), learner.edges()
         for _ in range(int(generator.choice([1, 1, 3]))):
             arm = int(generator.choice(k, p=x))
-            journal.append(Event(len(journal) + 1, copy.seen, arm, float(x[arm]), drawn))
+            journal.append(Event(len(journal) + 1, copy.seen, arm, float(x[arm]), drawn, float(edges[arm])))
             waiting.append(len(journal))
     for copy in copies:
         copy.catch_up(journal, len(journal))
@@ -192,9 +195,9 @@ def grouped(journal: list[Event], shared: SharedLearner) -> None:
     group: list[Event] = []
     for event in [*journal, Event(0, decision=1)]:
         if group and (event.decision or event.seen != group[0].seen):
-            rows = [(one.seq, one.arm, one.probability) for one in group]
-            seqs, arms, probabilities = map(list, zip(*rows, strict=True))
-            shared.enter(seqs, group[0].seen, arms, probabilities, group[0].drawn)
+            seqs, arms = [one.seq for one in group], [one.arm for one in group]
+            probabilities, edges = [one.probability for one in group], [one.edge for one in group]
+            shared.enter(seqs, group[0].seen, arms, probabilities, group[0].drawn, edges)
             group = []
         if event.decision and event.seq:
             fold(shared, [event])
@@ -230,6 +233,54 @@ def test_one_copy_that_is_never_behind_is_the_learner_itself() -> None:
             index += len(group) - 1
         index += 1
     assert plain.snapshot() == played.copies[0].learner.snapshot()
+
+
+def literal_savings(k: int, tuning: Tuning, journal: list[Event]) -> float:
+    """docs/shadow.md: y and z of a round are those of the reports and the rates that its copy had when it drew."""
+    decisions = {event.seq: event for event in journal if not event.decision}
+    reports = [event for event in journal if event.decision and event.loss is not None]
+    suffered = savings = 0.0
+    for earlier, report in enumerate(reports):
+        own, loss = decisions[report.decision], report.loss or 0.0
+        losses = np.zeros(k)
+        for known in reports:
+            if known.seq <= own.seen:
+                losses[decisions[known.decision].arm] += (known.loss or 0.0) / decisions[known.decision].probability
+        assert own.drawn is not None
+        alpha, beta = rates_of(own.drawn, tuning, k)
+        bold, careful = slow_argmin(losses, alpha, 0.0), slow_argmin(losses, alpha, beta)
+        mean = suffered / max(1, earlier)
+        savings += (loss - mean) * (bold[own.arm] - careful[own.arm]) / own.probability
+        suffered += loss
+    return savings
+
+
+def test_a_shadow_compares_what_the_copies_had_when_they_drew() -> None:
+    """Not what the fold has when it hears of it: that would be a comparison of two learners without lag."""
+    generator = np.random.default_rng(5)
+    for lag in (0, 8, 30):
+        played = story(generator, 3, Shadow(), replicas=3, lag=lag)
+        savings = float(played.copies[0].learner._clock["savings"][0])
+        assert savings == pytest.approx(literal_savings(3, Shadow(), played.journal), rel=1e-7)
+
+
+def test_edges_are_those_of_the_shadow() -> None:
+    assert not FTRL(3, Simple(), seed=0).edges().any()
+    learner = FTRL(3, Shadow(), seed=0)
+    learner.ask(20)
+    learner.tell(1, 1.0)
+    before = learner.snapshot()
+    alpha, beta = rates_of(learner.drawn(), Shadow(), 3)
+    bold, careful = slow_argmin(learner.losses, alpha, 0.0), slow_argmin(learner.losses, alpha, beta)
+    np.testing.assert_allclose(learner.edges(), (bold - careful) / learner.distribution(), rtol=1e-9)
+    assert learner.snapshot() == before
+
+
+@pytest.mark.parametrize("edges", [[0.5], [0.5, math.nan], [[0.5, 0.5]]])
+def test_edges_that_do_not_fit_are_refused(edges: list[float]) -> None:
+    learner = FTRL(2, Shadow(), seed=0)
+    with pytest.raises(InvalidInput, match="each decision needs its edge"):
+        learner.record_batch([0, 1], [0.5, 0.5], lag=learner.overtake(learner.drawn()), edges=edges)
 
 
 def test_an_alarm_is_paid_for_by_those_who_had_not_heard_it() -> None:

@@ -21,6 +21,7 @@ from belated.validation import (
     as_arm,
     as_arms,
     as_decision,
+    as_edges,
     as_loss,
     as_probabilities,
     as_probability,
@@ -241,16 +242,24 @@ class FTRL:
         return lag
 
     def record_batch(
-        self, arms: ArrayLike, probabilities: ArrayLike, *, lag: Lag | None = None, is_more: bool = False
+        self,
+        arms: ArrayLike,
+        probabilities: ArrayLike,
+        *,
+        lag: Lag | None = None,
+        edges: ArrayLike = (),
+        is_more: bool = False,
     ) -> list[Decision]:
         """Enter rounds decided elsewhere from one distribution: as `ask(size)`, but nothing is drawn.
 
         lag:     they were drawn from an older state: what `overtake` said
+        edges:   and the `edges()` of their arms in that state
         is_more: they are more of those entered last, from the distribution in force
         """
         chosen, chances = as_arms(arms, self._n_arms), as_probabilities(probabilities)
         if chosen.size != chances.size:
             raise InvalidInput(f"each arm needs its probability, got {chosen.size} arms, {chances.size} probabilities")
+        ahead = as_edges(edges, chosen.size)
         if chosen.size == 0:
             return []
         with self._lock:
@@ -259,7 +268,7 @@ class FTRL:
             self._make_room(chosen.size)
             arrays = self._clock, self._ledger, self._policies
             if lag is not None:
-                first = kernels.record_overtaken(*arrays, self._patience, chosen, chances, *tuple[Any, ...](lag))
+                first = kernels.record_overtaken(*arrays, self._patience, chosen, chances, ahead, *tuple[Any, ...](lag))
             elif rates is None:
                 first = kernels.record_batch(*arrays, self._patience, chosen, chances)
             else:
@@ -350,6 +359,20 @@ class FTRL:
 
     def distribution(self) -> NDArray[np.float64]:
         """x of the coming round: the probability of each arm. Changes nothing."""
+        policies, played = self._coming_policies()
+        return np.array(policies[played, kernels.X])
+
+    def edges(self) -> NDArray[np.float64]:
+        """(y - z) / x of the coming round, for each arm; 0 without a shadow (docs/shadow.md). Changes nothing.
+
+        For copies that draw while others do too: keep that of the drawn arm with the decision.
+        """
+        policies, played = self._coming_policies()
+        x, lead = policies[played, kernels.X], policies[0, kernels.X] - policies[-1, kernels.X]
+        return np.asarray(np.divide(lead, x, out=np.zeros_like(x), where=x > 0))
+
+    def _coming_policies(self) -> tuple[NDArray[np.float64], int]:
+        """Those of the coming round, and which of them decides."""
         with self._lock:
             # through its bytes: NumPy copies a structured array field by field, which takes longer than the solve
             clock = np.frombuffer(bytearray(self._clock.tobytes()), kernels.CLOCK)
@@ -357,7 +380,7 @@ class FTRL:
             if self._left.item() < 1:
                 rates = self._check(self._coming_rates())
                 kernels.solve(clock[0], policies, np.empty_like(self._cdf), *rates)
-            return np.array(policies[int(clock["played"][0]), kernels.X])
+            return policies, int(clock["played"][0])
 
     def certificate(self) -> float:
         """The number that the expected regret so far provably does not exceed, in O(1) (docs/certificate.md).

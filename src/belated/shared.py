@@ -67,12 +67,21 @@ class SharedLearner:
         self._places = Places()
 
     def enter(
-        self, seqs: Sequence[int], seen: int, arms: Sequence[int], probabilities: Sequence[float], drawn: Drawn | None
+        self,
+        seqs: Sequence[int],
+        seen: int,
+        arms: Sequence[int],
+        probabilities: Sequence[float],
+        drawn: Drawn | None,
+        edges: Sequence[float] = (),
     ) -> None:
-        """Decisions drawn together. Half of them and then the other half makes no difference."""
+        """Decisions drawn together, with the `edges()` of their copy if its tuning has a shadow.
+
+        Half of them and then the other half makes no difference.
+        """
         first = self.learner.round + 1
         if self.is_more(seen):
-            self.learner.record_batch(arms, probabilities, lag=self._lag, is_more=True)
+            self.learner.record_batch(arms, probabilities, lag=self._lag, edges=edges, is_more=True)
         elif seen >= self.last:  # nothing has happened since: as if it had been drawn here and now
             self._begin(seqs[0], seen, None)
             if len(seqs) == 1:
@@ -86,7 +95,7 @@ class SharedLearner:
             if drawn is None:
                 raise InvalidInput(f"the decision at place {seqs[0]} was drawn at place {seen}, from what is not known")
             self._begin(seqs[0], seen, self.learner.overtake(drawn))
-            self.learner.record_batch(arms, probabilities, lag=self._lag)
+            self.learner.record_batch(arms, probabilities, lag=self._lag, edges=edges)
         self._places.add(seqs, first)
         self.last = seqs[-1]
 

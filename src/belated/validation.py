@@ -68,6 +68,14 @@ def as_probabilities(probabilities: ArrayLike) -> NDArray[np.float64]:
     return np.asarray(array, np.float64)
 
 
+def as_edges(edges: ArrayLike, size: int) -> NDArray[np.float64]:
+    """One for each decision, or none at all."""
+    array = np.asarray(edges, np.float64)
+    if array.shape not in ((0,), (size,)) or not np.isfinite(array).all():
+        raise InvalidInput(f"each decision needs its edge, a finite number, got {edges!r:.80} for {size} decisions")
+    return array
+
+
 def as_probability(probability: Any) -> float:
     """What the arm of a decision was drawn with."""
     chance = as_float(probability)

@@ -112,6 +112,7 @@ def record_overtaken(
     patience: float,
     arms: Integers,
     probabilities: Floats,
+    edges: Floats,
     alpha: float,
     beta: float,
     dip: float,
@@ -122,6 +123,7 @@ def record_overtaken(
 ) -> int:
     """Decisions drawn with the rates of an older state: the first one's round. Needs room for all.
 
+    edges:     with a shadow, those of the state they were drawn from; if there are none, the present ones
     dip:       by how much beta may have been lower for others meanwhile
     missed:    rounds that were open then and are not now; each pays once more for each of these decisions
     since:     the rounds entered before then
@@ -133,7 +135,9 @@ def record_overtaken(
     excess = max(0.0, stability(clock, k, alpha, beta) - stability(clock, k, clock.alpha, clock.beta))
     for i in range(arms.shape[0]):
         count(clock, ledger, patience, missed)
-        bias = edge(policies, arms[i], probabilities[i]) if clock.doubt > 0 else 0.0
+        bias = 0.0
+        if clock.doubt > 0:
+            bias = edges[i] if edges.shape[0] > 0 else edge(policies, arms[i], probabilities[i])
         # those entered since then pay for these decisions, which is as much, as long as their charge may grow
         own = gap if clock.capped > since else 0.0
         clock.charge += missed * cost + min(1.0, own + excess) + surcharge
