@@ -140,6 +140,26 @@ def test_whoever_is_asked_all_agree_to_the_last_bit(tmp_path: Path, opening: Cal
     assert len(made) == fleet.all[0]["layout"].counts.decisions
 
 
+def test_a_decision_brings_the_edge_it_was_drawn_with(fleet: Fleet) -> None:
+    """Who folds it later knows more: by what it knew then the careful and the bold learner were another matter."""
+    one, two, _ = fleet.all
+    one.create(outcome=LOSSES)
+    early = one.decide(size=40)
+    for decision in early[:20]:
+        one.tell(decision, float(decision.arm == "a"), word="loss")
+    two.engine.catch_up()
+    for decision in early[20:]:
+        one.tell(decision, float(decision.arm != "a"), word="loss")
+        one.decide()
+    drawn = two["layout"].learner.edges()
+    [late] = two.decide()
+    fleet.agree()
+    now, learner = one["layout"].learner.edges(), one["layout"].learner
+    entered = learner._ledger["edge"][int(learner._clock["rows"][0]) - 1]
+    arm = "abc".index(late.arm)
+    assert entered == drawn[arm] != now[arm]
+
+
 def test_lag_is_in_the_certificate(tmp_path: Path) -> None:
     """The same decisions and reports; those whose server was behind are proven less."""
     proven = []

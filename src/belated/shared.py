@@ -88,16 +88,22 @@ class SharedLearner:
                 self.learner.record(arms[0], probabilities[0])  # the same, at a third of the cost
             else:
                 self.learner.record_batch(arms, probabilities)
-        elif self._solved <= seen < self._moved:  # drawn from the distribution in force
-            self._seen, self._lag = seen, None
-            self.learner.record_batch(arms, probabilities, is_more=True)
-        else:
+        elif self.is_overtaken(seen):
             if drawn is None:
                 raise InvalidInput(f"the decision at place {seqs[0]} was drawn at place {seen}, from what is not known")
             self._begin(seqs[0], seen, self.learner.overtake(drawn))
             self.learner.record_batch(arms, probabilities, lag=self._lag, edges=edges)
+        else:  # drawn from the distribution in force
+            self._seen, self._lag = seen, None
+            self.learner.record_batch(arms, probabilities, is_more=True)
         self._places.add(seqs, first)
         self.last = seqs[-1]
+
+    def is_overtaken(self, seen: int) -> bool:
+        """Whether decisions that have seen no more were drawn from an older state: then it must be known."""
+        if self.is_more(seen):
+            return self._lag is not None
+        return seen < self.last and not self._solved <= seen < self._moved
 
     def is_more(self, seen: int | None) -> bool:
         """Whether decisions that have seen so much were drawn together with the last ones."""

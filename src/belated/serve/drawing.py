@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from belated.serve import ids
-from belated.serve.entries import Entry, Kind
+from belated.serve.entries import Entry, Kind, Rest
 from belated.serve.experiments import Experiment
 from belated.serve.requests import Decide
 
@@ -36,7 +36,8 @@ def draw(
     cdf = np.cumsum(x)
     places = np.searchsorted(cdf, generator.random(size) * cdf[-1], side="right")
     arms = np.minimum(places, np.flatnonzero(x)[-1])
-    counted = msgspec.msgpack.encode(experiment.learner.drawn())
+    counted, edges = experiment.learner.drawn(), experiment.learner.edges()
+    rests = {arm: msgspec.msgpack.encode(Rest(counted, float(edges[arm]))) for arm in set(arms.tolist())}
     rows = zip(arms.tolist(), x[arms].tolist(), nonces(size), strict=True)
     round, drawn = experiment.counts.decisions, []
     for place, request in asked:
@@ -56,7 +57,7 @@ def draw(
                     seen=seen,
                     request=request.key,
                     position=None if request.key is None else position,
-                    drawn=counted,
+                    drawn=rests[arm],
                 )
             )
     return drawn

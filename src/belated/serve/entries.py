@@ -1,9 +1,11 @@
 """What happened, as the journal keeps it: every entry is a fact, written once and never changed."""
 
 from enum import IntEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
+
+from belated.lags import Drawn
 
 MICROSECONDS: Final = 1_000_000
 
@@ -41,7 +43,15 @@ class Entry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     value: float | None = None  # of an outcome, in the experiment's own units
     old: float | None = None  # the value it replaces
     body: bytes | None = None  # of CREATED, ARMS and CLOSED: JSON
-    drawn: bytes | None = None  # of a decision: what its server had counted, should others have written meanwhile
+    drawn: bytes | None = None  # of a decision: what it rests on, should others have written meanwhile
 
 
+class Rest(NamedTuple):
+    """What a decision rests on: as MessagePack in its entry."""
+
+    drawn: Drawn  # what its server had counted
+    edge: float  # of its arm (docs/shadow.md)
+
+
+REST: Final = msgspec.msgpack.Decoder(Rest)
 COLUMNS: Final = Entry.__struct_fields__

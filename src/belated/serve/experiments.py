@@ -8,9 +8,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from belated.lags import Drawn
 from belated.learners import FTRL
-from belated.serve.entries import MICROSECONDS, Entry, Kind
+from belated.serve.entries import MICROSECONDS, REST, Entry, Kind, Rest
 from belated.serve.observations import EDGES as DELAYS
 from belated.serve.observations import (
     ENOUGH_REPORTS,
@@ -100,8 +99,11 @@ class Experiment:
         arms = [self._place_in(era, entry.arm or 0) for entry in entries]
         probabilities = [entry.probability or 0.0 for entry in entries]
         if era is self.era:
-            drawn = None if first.drawn is None else msgspec.msgpack.decode(first.drawn, type=Drawn)
-            self.shared.enter([entry.seq for entry in entries], first.seen or 0, arms, probabilities, drawn)
+            seqs, seen, rests = [entry.seq for entry in entries], first.seen or 0, list[Rest]()
+            if first.drawn is not None and self.shared.is_overtaken(seen):
+                rests = [REST.decode(entry.drawn or b"") for entry in entries]
+            edges = [rest.edge for rest in rests]
+            self.shared.enter(seqs, seen, arms, probabilities, rests[0].drawn if rests else None, edges)
         else:  # its server did not know of the new arms: at most 1 is lost, and nothing learned
             era.revised += len(entries)
         for entry, arm, probability in zip(entries, arms, probabilities, strict=True):

@@ -18,12 +18,13 @@ STREAM: Final = "text/event-stream"
 
 
 async def events(call: Call, document: Callable[[], Any]) -> AsyncIterator[bytes]:
-    """A document now, and again whenever the journal has grown, until the service stops."""
-    seen, sent_at = -1, 0.0
+    """A document now, and again when the journal has grown, or the store fails or is back; until the service stops."""
+    seen, sent_at = None, 0.0
     while not call.service.is_stopping:
-        news, waited = call.service.engine.fold.seq != seen, time.monotonic() - sent_at
-        if seen < 0 or (news and waited >= APART) or waited >= AGEING:
-            seen, sent_at = call.service.engine.fold.seq, time.monotonic()
+        now = call.service.engine.fold.seq, call.service.writer.failure
+        waited = time.monotonic() - sent_at
+        if seen is None or (now != seen and waited >= APART) or waited >= AGEING:
+            seen, sent_at = now, time.monotonic()
             yield b"data: " + msgspec.json.encode(document()) + b"\n\n"
         await asyncio.sleep(PAUSE)
 
