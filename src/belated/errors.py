@@ -6,7 +6,7 @@ BelatedError
 ├── DuplicateReport   a second report of one round
 ├── ImproperRule      a tuning whose rates decrease, are negative or not finite (also a ValueError)
 ├── SnapshotError     a snapshot of the wrong kind, version or shape (also a ValueError)
-├── StoreError        the service's journal cannot be read or written
+├── StoreError        the service's journal, or a game that is kept, cannot be read or written
 │   └── StoreUnreachable  for now: it may be tried again
 └── ServiceError      the service answered with a problem, or not at all; raised by the client
 """
@@ -50,7 +50,7 @@ class SnapshotError(BelatedError, ValueError):
 
 
 class StoreError(BelatedError):
-    """The service's journal cannot be read or written."""
+    """The service's journal, or a game that is kept, cannot be read or written."""
 
 
 class StoreUnreachable(StoreError):

@@ -11,7 +11,7 @@ from belated.cli.application import app, console
 from belated.errors import InvalidInput
 from belated.lab import comparisons, figures
 from belated.lab.algorithms import ALGORITHMS
-from belated.lab.comparisons import Comparison
+from belated.lab.comparisons import Comparison, Row
 from belated.lab.named import DELAYS, LOSSES
 
 
@@ -35,6 +35,31 @@ def list_() -> None:
     console.print("\n".join(lines), soft_wrap=True, highlight=False)
 
 
+def tell(message: str) -> None:
+    """A line about the sweep."""
+    console.print(message, soft_wrap=True, highlight=False, markup=False)
+
+
+def make_folder(out: Path | None) -> None:
+    """The folder of the results, if there shall be one."""
+    try:
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"--out must be a folder that can be made: {out}: {error.strerror}") from error
+
+
+def play(comparison: Comparison, workers: int, out: Path | None) -> list[Row]:
+    """Play a comparison, its games kept in a folder."""
+    make_folder(out)
+    try:
+        return comparisons.compare(comparison, workers=workers, folder=out, tell=tell)
+    except KeyboardInterrupt:
+        if out is not None:
+            tell(f"interrupted: what is finished is in {out}; the same command again plays the rest")
+        raise
+
+
 @app.command()
 def compare(
     config: Annotated[
@@ -54,7 +79,13 @@ def compare(
     rounds: Annotated[int | None, typer.Option(help=f"Number of rounds. [{Comparison.rounds}]")] = None,
     seeds: Annotated[int | None, typer.Option(help=f"Games for each algorithm. [{Comparison.seeds}]")] = None,
     workers: Annotated[int, typer.Option(help="Threads.")] = 2,
-    out: Annotated[Path | None, typer.Option(help="A folder for results.csv, results.parquet and regret.png.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder for results.csv, results.parquet and regret.png, and for every game as it ends: "
+            "the same command again plays only what is missing."
+        ),
+    ] = None,
 ) -> None:
     """Compare algorithms on one problem: a ranked table, tidy results and a figure."""
     settings = comparisons.read_toml(config) if config else {}
@@ -63,12 +94,7 @@ def compare(
     if algorithms is not None:
         settings["algorithms"] = tuple(name.strip() for name in algorithms.split(",") if name.strip())
     comparison = Comparison(**settings)
-    if out is not None:
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InvalidInput(f"--out must be a folder that can be made: {out}: {error.strerror}") from error
-    rows = comparisons.compare(comparison, workers=workers)
+    rows = play(comparison, workers, out)
     title = (
         f"{comparison.losses} losses, {comparison.delays} delays, k = {comparison.arms}, n = {comparison.rounds:,}, "
         f"{comparison.seeds} seed{'s' if comparison.seeds > 1 else ''}"
@@ -82,7 +108,8 @@ def compare(
         table.add_row(*line)
     console.print(table)
     if len(rows) < len(comparison.algorithms):
-        console.print("interrupted: only the algorithms that had finished all seeds are shown")
+        hint = "" if out is None else "; the same command again plays the rest"
+        console.print(f"interrupted: only the algorithms that had finished all seeds are shown{hint}")
     if out is not None:
         results = comparisons.tidy(rows)
         results.write_csv(out / "results.csv")

@@ -97,6 +97,7 @@ class Algorithm:
     mark: Literal["read", "derived", "recalled", "-"]
     player: Callable[[Setting], Player]
     bound: Callable[[Setting], float | None] = lambda _: None
+    fingerprint: str | None = None  # of one of your own: a text that you change with its code (docs/sweeps.md)
 
 
 def best_beta(setting: Setting) -> int:

@@ -2,7 +2,7 @@
 
 import math
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, final
@@ -11,9 +11,11 @@ import numpy as np
 
 from belated import bounds
 from belated.errors import InvalidInput
-from belated.lab.algorithms import BY_NAME, Algorithm, find, setting_of
+from belated.lab import sweeps
+from belated.lab.algorithms import BY_NAME, Algorithm, find
 from belated.lab.delays import Delays, Fixed
-from belated.lab.games import Curves, play
+from belated.lab.games import Curves, default_checkpoints
+from belated.lab.kept import Played
 from belated.lab.losses import Losses
 from belated.lab.named import nearest, parse_delays, parse_losses
 from belated.lab.problems import Problem
@@ -95,26 +97,40 @@ def lower_bound(problem: Problem) -> float:
     return least
 
 
-def compare(comparison: Comparison, *, workers: int = 1) -> list[Row]:
-    """Play every algorithm on the problem; rows ranked by mean regret. After Ctrl-C, those that are finished."""
-    problem = comparison.problem
+def compare(
+    comparison: Comparison,
+    *,
+    workers: int = 1,
+    folder: Path | str | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> list[Row]:
+    """Play every algorithm on the problem; rows ranked by mean regret. After Ctrl-C, those that are finished.
+
+    The results do not depend on `workers`, the number of threads. Finished games are kept in the `folder` at once, and
+    those it holds already are not played again; `tell` hears of them.
+    """
+    problem = comparison.problem.loaded()
     next(problem.loss_blocks(0, problem.draw_delays(0)))  # a file that does not fit is refused before any work
-    least = lower_bound(problem)
-    rows: list[Row] = []
+    run = sweeps.on_threads(workers)
+    place = None if folder is None else Path(folder)
+    played = sweeps.sweep(comparison.players, comparison.seeds, problem, run, place, tell)
+    rows = []
     for algorithm in comparison.players:
-        try:
-            curves = play(algorithm, problem, range(comparison.seeds), workers=workers)
-        except KeyboardInterrupt:
-            if not rows:
-                raise
-            break
-        if not curves.is_whole:  # interrupted: it would be compared on fewer seeds than the others
-            break
-        proven = [algorithm.bound(setting_of(problem, seed)) for seed in range(comparison.seeds)]
-        bound = None if None in proven else float(np.mean(np.array(proven, float)))
-        regret, interval = float(curves.mean[-1]), float(curves.interval[-1])
-        rows.append(Row(algorithm, curves, regret, interval, bound, regret / least))
+        games = [played[algorithm.name, seed] for seed in range(comparison.seeds) if (algorithm.name, seed) in played]
+        if len(games) == comparison.seeds:  # otherwise interrupted: fewer seeds than the others
+            rows.append(_row(algorithm, problem, games))
+    if not rows:
+        raise KeyboardInterrupt
     return sorted(rows, key=lambda row: row.regret)
+
+
+def _row(algorithm: Algorithm, problem: Problem, games: Sequence[Played]) -> Row:
+    expected, suffered, seconds, proven = zip(*games, strict=True)
+    at = default_checkpoints(problem.n_rounds)
+    curves = Curves(np.arange(len(games)), at, np.array(expected), np.array(suffered), sum(seconds))
+    bound = None if None in proven else float(np.mean(np.array(proven, float)))
+    regret = float(curves.mean[-1])
+    return Row(algorithm, curves, regret, float(curves.interval[-1]), bound, regret / lower_bound(problem))
 
 
 def tidy(rows: Sequence[Row]) -> Any:

@@ -32,6 +32,10 @@ class Delays(ABC):
         """A delay that stands for all, if there is one (the resonant wave takes its rhythm from it)."""
         return None
 
+    def loaded(self) -> "Delays":
+        """The same delays, with what they read from files in memory."""
+        return self
+
 
 def _at_least(name: str, value: float, least: float) -> None:
     if not least <= value < math.inf:
@@ -199,6 +203,9 @@ class Permuted(Delays):
     def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
         return generator.permutation(self.of.draw(n_arms, n_rounds, generator))
 
+    def loaded(self) -> "Permuted":
+        return Permuted(self.of.loaded())
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -226,8 +233,11 @@ class DelaysFile(Delays):
     column: str = "delay"
 
     def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+        return self.loaded().draw(n_arms, n_rounds, generator)
+
+    def loaded(self) -> GivenDelays:
         values = read_column(Path(self.path), self.column)
         whole = np.where(np.isfinite(values), values, NEVER)
         if (whole != np.floor(whole)).any():
             raise InvalidInput(f"{self.path}: delays must be whole numbers of rounds")
-        return GivenDelays(whole.astype(np.int64)).draw(n_arms, n_rounds, generator)
+        return GivenDelays(whole.astype(np.int64))

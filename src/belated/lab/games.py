@@ -4,11 +4,11 @@ import copy
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,9 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Result = tuple[Floats, Floats, float]
 Make = Callable[[int, int], Learner]  # from the number of arms and a seed
+Watch = Callable[[Iterator[Matrix]], Iterator[Matrix]]
+Name = TypeVar("Name")
+Played = TypeVar("Played")
 
 
 @final
@@ -94,24 +97,31 @@ def play(
     with Progress(title, len(numbers) * problem.n_rounds) as progress:
 
         def one(seed: int) -> Result:
-            started = time.thread_time()
-            delays = problem.draw_delays(seed)
-            told = player.player(setting_of(problem, seed)) if isinstance(player, Algorithm) else player
-            blocks = problem.loss_blocks(seed, delays)
-            game: Compiled | CompiledShadow | Driver
-            if isinstance(told, Shadow):
-                game = CompiledShadow(told, problem, delays, seed)
-            elif isinstance(told, Tuning):
-                game = Compiled(told, problem, delays, seed)
-            else:
-                game, blocks = Driver(told, problem, delays, seed), slices(blocks)
-            curves = follow(game.play, watched(blocks, progress, stop), problem.n_arms, at)
-            return *curves, time.thread_time() - started
+            return play_game(player, problem, seed, at, lambda blocks: watched(blocks, progress, stop))
 
         finished = run_all(one, numbers, whole_number("workers", workers, 1), stop)
     expected, suffered, seconds = zip(*finished.values(), strict=True)
     is_whole = len(finished) == len(numbers)
     return Curves(np.array(list(finished)), at, np.array(expected), np.array(suffered), sum(seconds), is_whole)
+
+
+def play_game(
+    player: Algorithm | Tuning | Make, problem: Problem, seed: int, at: Integers, watch: Watch = iter
+) -> Result:
+    """One game: regret at the checkpoints, expected and suffered, and the seconds it took."""
+    started = time.thread_time()
+    delays = problem.draw_delays(seed)
+    told = player.player(setting_of(problem, seed)) if isinstance(player, Algorithm) else player
+    blocks = problem.loss_blocks(seed, delays)
+    game: Compiled | CompiledShadow | Driver
+    if isinstance(told, Shadow):
+        game = CompiledShadow(told, problem, delays, seed)
+    elif isinstance(told, Tuning):
+        game = Compiled(told, problem, delays, seed)
+    else:
+        game, blocks = Driver(told, problem, delays, seed), slices(blocks)
+    curves = follow(game.play, watch(blocks), problem.n_arms, at)
+    return *curves, time.thread_time() - started
 
 
 def as_player(player: Any, problem: Problem) -> Algorithm | Tuning | Make:
@@ -149,20 +159,20 @@ def watched(blocks: Iterator[Matrix], progress: Progress, stop: threading.Event)
 
 
 def run_all(
-    one: Callable[[int], Result], seeds: Sequence[int], workers: int, stop: threading.Event
-) -> dict[int, Result]:
-    """One result for each seed, in order; after Ctrl-C those that are finished, if any."""
-    finished: dict[int, Result] = {}
+    one: Callable[[Name], Played], games: Iterable[Name], workers: int, stop: threading.Event
+) -> dict[Name, Played]:
+    """One result for each game, in order; after Ctrl-C those that are finished, if any."""
+    finished: dict[Name, Played] = {}
     with ThreadPoolExecutor(workers) as pool:
-        futures = {seed: pool.submit(one, seed) for seed in seeds}
+        futures = {name: pool.submit(one, name) for name in games}
         try:
-            for seed, future in futures.items():
-                finished[seed] = future.result()
+            for name, future in futures.items():
+                finished[name] = future.result()
         except BaseException as error:
             stop.set()
             pool.shutdown(cancel_futures=True)
-            done = {seed: future for seed, future in futures.items() if future.done() and not future.cancelled()}
-            finished |= {seed: future.result() for seed, future in done.items() if future.exception() is None}
+            done = {name: future for name, future in futures.items() if future.done() and not future.cancelled()}
+            finished |= {name: future.result() for name, future in done.items() if future.exception() is None}
             if not (isinstance(error, KeyboardInterrupt) and finished):
                 raise
     return finished

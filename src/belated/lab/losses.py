@@ -28,6 +28,10 @@ class Losses(ABC):
     def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Matrix]:
         """All n rows in order, a block at a time; `delay` is the game's typical one."""
 
+    def loaded(self) -> "Losses":
+        """The same losses, with what they read from files in memory."""
+        return self
+
 
 def spans(n_rounds: int, n_arms: int) -> Iterator[tuple[int, int]]:
     """The rounds (from 0) of each block."""
@@ -217,4 +221,7 @@ class LossesFile(Losses):
     path: Path
 
     def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Matrix]:
-        return GivenLosses(read_matrix(Path(self.path))).blocks(n_arms, n_rounds, delay, generator)
+        return self.loaded().blocks(n_arms, n_rounds, delay, generator)
+
+    def loaded(self) -> GivenLosses:
+        return GivenLosses(read_matrix(Path(self.path)))

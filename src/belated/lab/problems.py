@@ -27,6 +27,10 @@ class Problem:
         whole_number("n_arms", self.n_arms, 1)
         whole_number("n_rounds", self.n_rounds, 1)
 
+    def loaded(self) -> "Problem":
+        """The same problem with its files in memory: they are read once, here, and need not be where it is played."""
+        return Problem(self.losses.loaded(), self.delays.loaded(), self.n_arms, self.n_rounds)
+
     def draw_delays(self, seed: int) -> NDArray[np.int64]:
         """d_1..d_n of the problem with this seed."""
         delays = as_delays(self.delays.draw(self.n_arms, self.n_rounds, _generator(seed, 0)))

@@ -1,0 +1,65 @@
+"""Finished games in a folder, a small file each: whole or not there, whenever the process that writes it dies."""
+
+import hashlib
+import math
+import os
+import threading
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from belated.errors import StoreError
+
+DIGEST_BYTES = 32
+
+
+class Played(NamedTuple):
+    """What is left of a game: regret at the checkpoints, expected and suffered, its seconds, and what was proven."""
+
+    expected: NDArray[np.float64]
+    suffered: NDArray[np.float64]
+    seconds: float
+    bound: float | None
+
+
+def path_of(folder: Path, key: str) -> Path:
+    """The file of a game."""
+    return folder / "games" / key
+
+
+def write(folder: Path, key: str, played: Played) -> None:
+    """Keep a game: the file appears under its name only when it is whole."""
+    bound = math.nan if played.bound is None else played.bound
+    content = np.concatenate([[played.seconds, bound], played.expected, played.suffered]).astype("<f8").tobytes()
+    path = path_of(folder, key)
+    partial = path.with_name(f"{key}.{os.getpid()}-{threading.get_ident()}.partial")
+    try:
+        partial.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_bytes(_digest(key, content) + content)
+        partial.replace(path)
+    except OSError as error:
+        raise StoreError(f"a game cannot be kept in {path.parent}: {error.strerror}; finished games stay") from error
+
+
+def read(folder: Path, key: str, n_checkpoints: int) -> Played | None:
+    """The game that was kept, bit for bit; None if it is missing, torn, or another's."""
+    try:
+        content = path_of(folder, key).read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise StoreError(
+            f"{path_of(folder, key)} cannot be read: {error.strerror}; make it readable or delete it"
+        ) from error
+    digest, content = content[:DIGEST_BYTES], content[DIGEST_BYTES:]
+    if digest != _digest(key, content) or len(content) != 8 * (2 + 2 * n_checkpoints):
+        return None
+    (seconds, bound), curves = np.split(np.frombuffer(content, "<f8").astype(np.float64), [2])
+    expected, suffered = curves.reshape(2, n_checkpoints)
+    return Played(expected, suffered, float(seconds), None if math.isnan(bound) else float(bound))
+
+
+def _digest(key: str, content: bytes) -> bytes:
+    return hashlib.sha256(key.encode() + content).digest()
