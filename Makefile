@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run lab serve test bench shadow figures flights clean
+.PHONY: help run lab dask serve test bench shadow figures flights clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -12,6 +12,8 @@ run: $(VENV)/lab.stamp ## try every claim of the paper, print the verdicts, and 
 	$(BIN)/belated paper
 
 lab: $(VENV)/lab.stamp ## install what the lab and the command `belated` need
+
+dask: $(VENV)/dask.stamp ## the same, and what sweeps on many machines need
 
 serve: $(VENV)/serve.stamp ## start the decision service with a demonstration, at http://127.0.0.1:8321
 	$(BIN)/belated serve --demo

@@ -109,6 +109,20 @@ def test_import_is_light() -> None:
     assert run_python("import belated, sys; belated.InvalidInput; print('numba' in sys.modules)") == "False"
 
 
+def test_dask_is_loaded_only_for_sweeps_on_it() -> None:
+    compare = "sys.argv = ['belated', 'compare', '--algorithms', 'dew', '--rounds', '50', '--seeds', '1']"
+    for work in (
+        "import belated, belated.serve.run, belated.lab, belated.paper, belated.replay",
+        f"{compare}; from belated.cli import main\ntry: main()\nexcept SystemExit: pass",
+    ):
+        loaded = run_python(f"import sys; {work}\nprint({{'dask', 'distributed'}} & set(sys.modules))")
+        assert loaded.endswith("set()"), work
+    for path in (ROOT / "src").rglob("*.py"):
+        for line in path.read_text().splitlines():
+            if re.match(r"\s*(from|import) (dask|distributed)\b", line):
+                assert line.startswith("    "), f"{path}: {line}"  # inside a function, or for types only
+
+
 def test_every_public_name_resolves_and_is_documented() -> None:
     documents = "".join(path.read_text() for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
     assert dir(belated) == sorted(belated.__all__)
@@ -128,7 +142,7 @@ def test_every_name_of_the_lab_is_in_its_document() -> None:
 
 
 def test_every_command_and_option_is_documented() -> None:
-    names = ("lab.md", "paper.md", "replay.md", "service.md")
+    names = ("lab.md", "sweeps.md", "paper.md", "replay.md", "service.md")
     documents = "".join((ROOT / "docs" / name).read_text() for name in names)
     commands: Any = get_command(cli.app)
     keys = commands.commands.pop("keys").commands

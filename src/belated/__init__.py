@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # what type checkers see; at run time __getattr__ loads the s
     from belated.client import AsyncClient, Client
     from belated.errors import (
         BelatedError,
+        ClusterError,
         DuplicateReport,
         ImproperRule,
         InvalidInput,
@@ -33,6 +34,7 @@ __all__ = [
     "AsyncClient",
     "BelatedError",
     "Client",
+    "ClusterError",
     "Decision",
     "DuplicateReport",
     "Exp3",

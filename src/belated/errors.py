@@ -8,6 +8,7 @@ BelatedError
 ├── SnapshotError     a snapshot of the wrong kind, version or shape (also a ValueError)
 ├── StoreError        the service's journal, or a game that is kept, cannot be read or written
 │   └── StoreUnreachable  for now: it may be tried again
+├── ClusterError      Dask's scheduler or workers do not answer, do not fit, or die
 └── ServiceError      the service answered with a problem, or not at all; raised by the client
 """
 
@@ -55,6 +56,10 @@ class StoreError(BelatedError):
 
 class StoreUnreachable(StoreError):
     """Not now: whether an append was written is not known, and a later call tries again."""
+
+
+class ClusterError(BelatedError):
+    """Dask's scheduler or workers do not answer, would not give the same results, or die again and again."""
 
 
 class ServiceError(BelatedError):

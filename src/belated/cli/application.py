@@ -41,7 +41,8 @@ def run() -> None:
     try:
         app()
     except ModuleNotFoundError as error:
-        hint = "install what this command needs with `make lab` or `pip install '.[lab]'`"
+        extra = "dask" if error.name in ("dask", "distributed") else "lab"
+        hint = f"install what this command needs with `make {extra}` or `pip install '.[{extra}]'`"
         Console(stderr=True).print(
             Text.assemble(("error: ", "red"), f"{error.name} is missing: {hint}"), soft_wrap=True
         )

@@ -1,6 +1,7 @@
 """`belated list` and `belated compare`."""
 
 import dataclasses
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ from rich.table import Table
 
 from belated.cli.application import app, console
 from belated.errors import InvalidInput
-from belated.lab import comparisons, figures
+from belated.lab import clusters, comparisons, figures
 from belated.lab.algorithms import ALGORITHMS
 from belated.lab.comparisons import Comparison, Row
 from belated.lab.named import DELAYS, LOSSES
@@ -49,15 +50,16 @@ def make_folder(out: Path | None) -> None:
         raise InvalidInput(f"--out must be a folder that can be made: {out}: {error.strerror}") from error
 
 
-def play(comparison: Comparison, workers: int, out: Path | None) -> list[Row]:
-    """Play a comparison, its games kept in a folder."""
-    make_folder(out)
-    try:
-        return comparisons.compare(comparison, workers=workers, folder=out, tell=tell)
-    except KeyboardInterrupt:
-        if out is not None:
-            tell(f"interrupted: what is finished is in {out}; the same command again plays the rest")
-        raise
+def play(comparison: Comparison, workers: int, dask: str | None, out: Path | None) -> list[Row]:
+    """Play a comparison here or on Dask."""
+    with nullcontext() if dask is None else clusters.connect(dask, workers) as client:
+        make_folder(out)
+        try:
+            return comparisons.compare(comparison, workers=workers, client=client, folder=out, tell=tell)
+        except KeyboardInterrupt:
+            if out is not None:
+                tell(f"interrupted: what is finished is in {out}; the same command again plays the rest")
+            raise
 
 
 @app.command()
@@ -78,7 +80,11 @@ def compare(
     arms: Annotated[int | None, typer.Option(help=f"Number of arms. [{Comparison.arms}]")] = None,
     rounds: Annotated[int | None, typer.Option(help=f"Number of rounds. [{Comparison.rounds}]")] = None,
     seeds: Annotated[int | None, typer.Option(help=f"Games for each algorithm. [{Comparison.seeds}]")] = None,
-    workers: Annotated[int, typer.Option(help="Threads.")] = 2,
+    workers: Annotated[int, typer.Option(help="Threads; with --dask local, processes.")] = 2,
+    dask: Annotated[
+        str | None,
+        typer.Option(help="Play on Dask: the address of its scheduler, such as tcp://10.0.0.1:8786, or local."),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -94,7 +100,7 @@ def compare(
     if algorithms is not None:
         settings["algorithms"] = tuple(name.strip() for name in algorithms.split(",") if name.strip())
     comparison = Comparison(**settings)
-    rows = play(comparison, workers, out)
+    rows = play(comparison, workers, dask, out)
     title = (
         f"{comparison.losses} losses, {comparison.delays} delays, k = {comparison.arms}, n = {comparison.rounds:,}, "
         f"{comparison.seeds} seed{'s' if comparison.seeds > 1 else ''}"

@@ -5,13 +5,13 @@ import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
 from belated import bounds
 from belated.errors import InvalidInput
-from belated.lab import sweeps
+from belated.lab import clusters, sweeps
 from belated.lab.algorithms import BY_NAME, Algorithm, find
 from belated.lab.delays import Delays, Fixed
 from belated.lab.games import Curves, default_checkpoints
@@ -20,6 +20,9 @@ from belated.lab.losses import Losses
 from belated.lab.named import nearest, parse_delays, parse_losses
 from belated.lab.problems import Problem
 from belated.validation import whole_number
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 @final
@@ -101,17 +104,18 @@ def compare(
     comparison: Comparison,
     *,
     workers: int = 1,
+    client: "Client | None" = None,
     folder: Path | str | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> list[Row]:
     """Play every algorithm on the problem; rows ranked by mean regret. After Ctrl-C, those that are finished.
 
-    The results do not depend on `workers`, the number of threads. Finished games are kept in the `folder` at once, and
-    those it holds already are not played again; `tell` hears of them.
+    The games are played by `workers` threads, or by the workers of a Dask `client`: no result depends on it. Finished
+    games are kept in the `folder` at once, and those it holds already are not played again. `tell` hears of both.
     """
     problem = comparison.problem.loaded()
     next(problem.loss_blocks(0, problem.draw_delays(0)))  # a file that does not fit is refused before any work
-    run = sweeps.on_threads(workers)
+    run = sweeps.on_threads(workers) if client is None else clusters.on_dask(client, tell)
     place = None if folder is None else Path(folder)
     played = sweeps.sweep(comparison.players, comparison.seeds, problem, run, place, tell)
     rows = []

@@ -1,0 +1,61 @@
+"""Real Dask clusters for tests: a scheduler and workers as processes of their own."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+DASK = str(Path(sys.executable).with_name("dask"))
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@contextmanager
+def running(*arguments: str, folder: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+    """`dask ...` as a process, ended with all its children; its log is in the folder."""
+    with (folder / f"dask-{arguments[0]}.log").open("ab") as log:
+        process = subprocess.Popen(  # noqa: S603
+            [DASK, *arguments],
+            cwd=folder,
+            stdout=log,
+            stderr=log,
+            env={**os.environ, **environment},
+            start_new_session=True,
+        )
+    try:
+        yield process
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+@contextmanager
+def scheduler(folder: Path, **environment: str) -> Iterator[str]:
+    """The address of a scheduler that answers."""
+    port = free_port()
+    arguments = ("scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard", "--dashboard-address", ":0")
+    with running(*arguments, folder=folder, **environment) as process:
+        while True:
+            assert process.poll() is None, (folder / "dask-scheduler.log").read_text()
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                break
+            except OSError:
+                time.sleep(0.05)
+        yield f"tcp://127.0.0.1:{port}"
+
+
+@contextmanager
+def worker(address: str, folder: Path, **environment: str) -> Iterator[None]:
+    """A worker with one thread."""
+    arguments = ("worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard")
+    with running(*arguments, folder=folder, **environment):
+        yield
