@@ -70,6 +70,12 @@ def test_objects_of_my_own_are_played_too(client: Any) -> None:
     assert same(compare(comparison, client=client), compare(comparison))
 
 
+def test_large_problems_travel_without_a_warning(client: Any) -> None:
+    losses = lab.GivenLosses(np.random.default_rng(1).random((150_000, 10)))  # 12 MB
+    comparison = Comparison(("shadow",), losses, "none", rounds=200, seeds=2)
+    assert same(compare(comparison, client=client), compare(comparison))
+
+
 def test_workers_need_no_files(tmp_path: Path, monkeypatch: Any) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()

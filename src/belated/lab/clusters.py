@@ -1,6 +1,7 @@
 """Games on Dask's workers: the same bits as here, whichever worker plays them and however often one dies."""
 
 import logging
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -29,7 +30,10 @@ def connect(address: str, workers: int) -> "Client":
 
     whole_number("workers", workers, 1)
     if address == "local":
-        return Client(n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL)
+        quiet = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
+        client = Client(n_workers=workers, threads_per_worker=1, **quiet)
+        client.run(_ignore_interrupts)
+        return client
     try:
         return Client(address, timeout=PATIENCE)
     except (OSError, ValueError) as error:
@@ -37,6 +41,11 @@ def connect(address: str, workers: int) -> "Client":
             f"no Dask scheduler answers at {address!r}: {error}; start one with `dask scheduler`, and give the address "
             "that it prints, such as tcp://10.0.0.1:8786"
         ) from error
+
+
+def _ignore_interrupts() -> None:
+    """Ctrl-C reaches all processes of a terminal, but it is for the client, which ends the others."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def on_dask(client: "Client", tell: Callable[[str], None]) -> Run:
