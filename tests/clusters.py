@@ -5,9 +5,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 DASK = str(Path(sys.executable).with_name("dask"))
@@ -33,7 +34,8 @@ def running(*arguments: str, folder: Path, **environment: str) -> Iterator[subpr
     try:
         yield process
     finally:
-        os.killpg(process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it has died by itself
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 
@@ -54,8 +56,30 @@ def scheduler(folder: Path, **environment: str) -> Iterator[str]:
 
 
 @contextmanager
-def worker(address: str, folder: Path, **environment: str) -> Iterator[None]:
+def worker(address: str, folder: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
     """A worker with one thread."""
     arguments = ("worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard")
-    with running(*arguments, folder=folder, **environment):
+    with running(*arguments, folder=folder, **environment) as process:
+        yield process
+
+
+@contextmanager
+def crew(address: str, folder: Path, size: int) -> Iterator[None]:
+    """So many workers; one that dies is replaced."""
+    over = threading.Event()
+
+    def post() -> None:
+        while not over.is_set():
+            with worker(address, folder) as process:
+                while process.poll() is None and not over.wait(0.05):
+                    pass
+
+    threads = [threading.Thread(target=post) for _ in range(size)]
+    for thread in threads:
+        thread.start()
+    try:
         yield
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()

@@ -30,7 +30,7 @@ SLOW = Comparison(("uniform", "qpm-d"), "wave", "fixed:d=20", arms=4, rounds=20_
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """Two workers, each a process; a nanny starts another in place of one that dies."""
+    """Two workers, each a process."""
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=60) as local:
         yield local
 
@@ -42,12 +42,15 @@ def client(cluster: Any) -> Iterator[Any]:
 
 
 @pytest.fixture
-def strict(cluster: Any) -> Iterator[Any]:
-    """A scheduler that blames every task on a worker for its death, the first time."""
-    before, cluster.scheduler.allowed_failures = cluster.scheduler.allowed_failures, 0
-    yield cluster
-    cluster.scheduler.allowed_failures = before
-    cluster.wait_for_workers(2)
+def strict(tmp_path: Path) -> Iterator[Any]:
+    """Two workers, replaced when they die, and a scheduler that blames every task on a worker for its first death."""
+    blame_at_once = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
+    with (
+        processes.scheduler(tmp_path, **blame_at_once) as address,
+        processes.crew(address, tmp_path, 2),
+        Client(address) as connected,
+    ):
+        yield connected
 
 
 def test_every_algorithm_gives_the_same_bits(client: Any) -> None:
@@ -90,37 +93,36 @@ def test_workers_need_no_files(tmp_path: Path, monkeypatch: Any) -> None:
         assert list(client.run(os.getcwd).values()) == [str(there)]
 
 
-def killer(cluster: Any, times: int, stop: threading.Event) -> list[int]:
-    """SIGKILL so many workers, each while it plays."""
-    killed: list[int] = []
-    while len(killed) < times and not stop.is_set():
-        time.sleep(0.1)
-        for nanny in list(cluster.workers.values()):
-            state = cluster.scheduler.workers.get(nanny.worker_address)
-            if state is None or not state.processing or nanny.pid in killed:
-                continue
-            os.kill(nanny.pid, signal.SIGKILL)
-            killed.append(nanny.pid)
-            break
-    return killed
+def test_workers_that_die_lose_nothing_but_time(strict: Any, tmp_path: Path) -> None:
+    here, enough, pids = os.getpid(), tmp_path / "enough", tmp_path / "pids"
+    pids.mkdir()
 
+    def announced(_: Any) -> Any:
+        if os.getpid() != here:
+            (pids / str(os.getpid())).touch()
+            while not enough.exists():
+                time.sleep(0.01)
+        return belated.Simple()
 
-def test_workers_that_die_lose_nothing_but_time(strict: Any, client: Any) -> None:
-    killed: list[int] = []
-    stop = threading.Event()
-    thread = threading.Thread(target=lambda: killed.extend(killer(strict, 4, stop)))
+    def kill_players() -> None:
+        killed: set[str] = set()
+        while len(killed) < 4:
+            for pid in {path.name for path in pids.iterdir()} - killed:
+                os.kill(int(pid), signal.SIGKILL)
+                killed.add(pid)
+            time.sleep(0.01)
+        enough.touch()
+
+    slow = lab.Algorithm("slow", "-", "-", "nothing", "-", announced)
+    comparison = Comparison((slow, "bold"), "wave", "fixed:d=20", arms=4, rounds=2000, seeds=3)
+    thread = threading.Thread(target=kill_players, daemon=True)
     thread.start()
-    try:
-        rows = compare(SLOW, client=client)
-    finally:
-        stop.set()
-        thread.join()
-    assert len(killed) == 4
-    assert same(rows, compare(SLOW, workers=2))
+    rows = compare(comparison, client=strict)
+    thread.join()
+    assert same(rows, compare(comparison, workers=2))
 
 
-@pytest.mark.usefixtures("strict")
-def test_a_game_that_kills_its_workers_is_named(client: Any, tmp_path: Path) -> None:
+def test_a_game_that_kills_its_workers_is_named(strict: Any, tmp_path: Path) -> None:
     here = os.getpid()
 
     def crash(setting: Any) -> Any:
@@ -131,7 +133,7 @@ def test_a_game_that_kills_its_workers_is_named(client: Any, tmp_path: Path) -> 
     crashing = lab.Algorithm("crashing", "-", "-", "nothing", "-", crash, fingerprint="1")
     comparison = Comparison(("zs20-simple", crashing), rounds=100, seeds=2)
     with pytest.raises(ClusterError, match="5 workers died while they were busy with crashing, seed 1: see their logs"):
-        compare(comparison, client=client, folder=tmp_path)
+        compare(comparison, client=strict, folder=tmp_path)
     kept = len(files(tmp_path))
     assert kept >= 2
     assert heard(comparison, tmp_path) == f"{kept} of 4 games were in {tmp_path} already"
