@@ -39,19 +39,25 @@ def running(*arguments: str, folder: Path, **environment: str) -> Iterator[subpr
         process.wait()
 
 
+def wait_for(process: subprocess.Popen[bytes], port: int) -> None:
+    """Until somebody answers at a port."""
+    while True:
+        assert process.poll() is None
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            time.sleep(0.05)
+        else:
+            return
+
+
 @contextmanager
 def scheduler(folder: Path, **environment: str) -> Iterator[str]:
     """The address of a scheduler that answers."""
     port = free_port()
     arguments = ("scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard", "--dashboard-address", ":0")
     with running(*arguments, folder=folder, **environment) as process:
-        while True:
-            assert process.poll() is None, (folder / "dask-scheduler.log").read_text()
-            try:
-                socket.create_connection(("127.0.0.1", port), timeout=1).close()
-                break
-            except OSError:
-                time.sleep(0.05)
+        wait_for(process, port)
         yield f"tcp://127.0.0.1:{port}"
 
 

@@ -44,9 +44,10 @@ def test_the_commands_run_as_they_stand(tmp_path: Path) -> None:
     there = tmp_path / "there"
     there.mkdir()
     with (
-        processes.running(*schedule.split()[1:], "--dashboard-address", ":0", folder=there),
+        processes.running(*schedule.split()[1:], "--dashboard-address", ":0", folder=there) as started,
         processes.running(*work.split()[1:], folder=there),
     ):
+        processes.wait_for(started, int(port))
         output = run(together, tmp_path)
     assert "results.csv, results.parquet and regret.png are in results" in output
     assert (tmp_path / "results" / "results.csv").read_bytes() == first
