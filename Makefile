@@ -18,7 +18,7 @@ dask: $(VENV)/dask.stamp ## the same, and what sweeps on many machines need
 serve: $(VENV)/serve.stamp ## start the decision service with a demonstration, at http://127.0.0.1:8321
 	$(BIN)/belated serve --demo
 
-test: $(VENV)/test.stamp $(VENV)/flights.stamp $(VENV)/browser.stamp ## lint, types and all tests
+test: $(VENV)/test.stamp $(VENV)/flights.stamp $(VENV)/browser.stamp $(VENV)/nginx.stamp ## lint, types and all tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -57,6 +57,14 @@ $(VENV)/flights.stamp: | $(BIN)/python # its data files are all that is needed, 
 INSTALL := $(if $(filter 0,$(shell id -u)),,sudo )apt-get install --yes --quiet
 $(VENV)/browser.stamp: $(VENV)/test.stamp
 	@command -v chromium >/dev/null || { $(INSTALL:install=update) ; $(INSTALL) chromium; } || $(BIN)/playwright install --with-deps chromium
+	@touch $@
+
+# Taken apart, not installed: that would start a web server on this machine.
+$(VENV)/nginx.stamp: | $(BIN)/python
+	@command -v nginx >/dev/null || test -x /usr/sbin/nginx || { \
+		$(INSTALL:install=update) ; \
+		( cd $(VENV) && apt-get download --quiet nginx && dpkg-deb --extract nginx_*.deb nginx && test -x nginx/usr/sbin/nginx ) || \
+		$(INSTALL) nginx ; }
 	@touch $@
 
 $(VENV)/wrk.stamp: | $(BIN)/python

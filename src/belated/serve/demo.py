@@ -30,7 +30,7 @@ class Demo:
     def __init__(self, client: Client, seed: int | None = None) -> None:
         self._client, self._random, self._stop = client, random.Random(seed), Event()  # noqa: S311
         self._late: list[tuple[float, str, float]] = []
-        self._thread = Thread(target=self._run, name="belated-demo", daemon=True)
+        self._thread = Thread(target=self.run, name="belated-demo", daemon=True)
 
     def start(self) -> None:
         """Make the experiment and let the visitors come."""
@@ -40,7 +40,8 @@ class Demo:
         """No more visitors."""
         self._stop.set()
 
-    def _run(self) -> None:
+    def run(self) -> None:
+        """The same in this thread."""
         self._client.create_experiment(**SETTINGS)
         while not self._stop.wait(EVERY):
             try:

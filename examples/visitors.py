@@ -1,0 +1,14 @@
+"""Simulated visitors for a service that runs: `BELATED_KEY=blt_... python examples/visitors.py http://127.0.0.1:8080`.
+
+They are those of `belated serve --demo`: they report late, in any order, or never. Ctrl-C ends it.
+"""
+
+import os
+import sys
+from contextlib import suppress
+
+from belated import Client
+from belated.serve.demo import Demo
+
+with suppress(KeyboardInterrupt), Client(sys.argv[1], key=os.environ.get("BELATED_KEY")) as client:
+    Demo(client).run()
