@@ -27,7 +27,7 @@ test: $(VENV)/test.stamp $(VENV)/flights.stamp $(VENV)/browser.stamp $(VENV)/ngi
 bench: $(VENV)/bench.stamp $(VENV)/wrk.stamp ## speed and memory, as ratios to peers measured in the same run
 	$(BIN)/python benchmarks/run.py
 
-shadow: $(VENV)/base.stamp ## the shadow tuning against its rivals on 136 problems, and its cost
+shadow: $(VENV)/bench.stamp ## the shadow tuning against its rivals on 136 problems, and its cost
 	$(BIN)/python benchmarks/run.py shadow
 
 figures: $(VENV)/test.stamp $(VENV)/browser.stamp ## draw the figures of the documents anew
