@@ -27,9 +27,9 @@ EXPERIMENT = {"name": "layout", "arms": ["blue", "green", "red"]}
 MILLISECONDS = {"us": 0.001, "ms": 1.0, "s": 1000.0}
 
 
-def load(url: str, script: Path) -> tuple[float, float]:
+def load(url: str, script: Path, connections: int = CONNECTIONS) -> tuple[float, float]:
     """Requests a second and the 99th percentile in milliseconds, by wrk."""
-    command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{SECONDS}", "--latency", "-s", str(script), url]
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{SECONDS}", "--latency", "-s", str(script), url]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     refused = re.search(r"Non-2xx.*", said)
     if refused:
@@ -47,6 +47,13 @@ def single() -> None:
     with tempfile.TemporaryDirectory() as folder, Served(Path(folder)) as served:
         served.post("/v1/experiments", EXPERIMENT)
         served.post("/v1/experiments/layout/decisions")
+        tails = judge_single(served, 0.5)
+    judge("99% of the decisions within (median run)", tails[len(tails) // 2], 20, "ms", at_most=True)
+
+
+def judge_single(served: Served, bar: float) -> list[float]:
+    """The same for a service that has the experiment; 99th percentiles, in order."""
+    with tempfile.TemporaryDirectory() as folder:
         post = Path(folder, "post.lua")
         post.write_text('wrk.method = "POST"\n')
         plain = Path(folder, "get.lua")
@@ -58,9 +65,8 @@ def single() -> None:
     no_op, durable = max(one[0][0] for one in pairs), max(one[1][0] for one in pairs)
     print(f"  no-op {no_op:,.0f}/s, durable decisions {durable:,.0f}/s, 99% within", end=" ")
     print(", ".join(f"{one[1][1]:.1f}" for one in pairs), "ms")
-    judge("durable decisions / no-op requests", durable / no_op, 0.5, "", at_most=False)
-    tails = sorted(one[1][1] for one in pairs)
-    judge("99% of the decisions within (median run)", tails[len(tails) // 2], 20, "ms", at_most=True)
+    judge("durable decisions / no-op requests", durable / no_op, bar, "", at_most=False)
+    return sorted(one[1][1] for one in pairs)
 
 
 class Wire:

@@ -6,18 +6,29 @@ compared takes turns, since machines are noisy. Exits with 1 if a bar is missed.
 
 import sys
 
+import capacity
 import decision_service
 import lab
 import learner
 import paper
 import replay_log
+import replicas
 import shadow
 from judging import missed
 
 
 def main() -> None:
     """Run everything, or the parts of one file, and say what was missed."""
-    wanted = sys.argv[1:] or ["learner", "lab", "shadow", "paper", "replay_log", "decision_service"]
+    wanted = sys.argv[1:] or [
+        "learner",
+        "lab",
+        "shadow",
+        "paper",
+        "replay_log",
+        "decision_service",
+        "replicas",
+        "capacity",
+    ]
     for part in (
         learner.ask_and_tell,
         learner.kernel_alone,
@@ -36,6 +47,12 @@ def main() -> None:
         decision_service.first_start,
         decision_service.start_up,
         decision_service.memory,
+        replicas.single,
+        replicas.two,
+        replicas.most,
+        capacity.disk,
+        capacity.start,
+        capacity.memory,
     ):
         if part.__module__ in wanted:
             part()

@@ -5,7 +5,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from importlib.util import find_spec
 from itertools import count
@@ -50,7 +50,8 @@ def installation(folder: Path) -> Path:
 class Cluster:
     """A server with any number of databases; `url(database)` is how a store in one of them is named."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Mapping[str, str] = SETTINGS) -> None:
+        self._settings = settings
         self.folder = Path(tempfile.mkdtemp(prefix="belated-pg-"))
         self.programs = installation(self.folder) / "bin"
         if IS_ROOT:
@@ -75,7 +76,7 @@ class Cluster:
 
     def start(self) -> None:
         """Start, or start again after a stop, at the same address."""
-        settings = " ".join(f"-c {name}={value}" for name, value in SETTINGS.items())
+        settings = " ".join(f"-c {name}={value}" for name, value in self._settings.items())
         options = f"-h 127.0.0.1 -p {self.port} -k {self.folder} {settings}"
         self.run(
             "pg_ctl", "start", "-w", "-D", str(self.folder / "data"), "-l", str(self.folder / "log"), "-o", options
