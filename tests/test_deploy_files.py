@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import httpx
@@ -19,6 +19,7 @@ from postgres import Cluster, free_port
 
 DEPLOY = ROOT / "deploy"
 ANSWER = b"HTTP/1.1 %d Told\r\nContent-Length: 2\r\n\r\nok"
+STREAM = b"HTTP/1.1 200 OK\r\n\r\nfirst"
 
 
 def test_the_page_names_every_file() -> None:
@@ -31,10 +32,10 @@ def test_the_page_names_every_file() -> None:
 
 
 class Replica:
-    """Counts requests, and answers each with a status; with 0 it hangs up instead."""
+    """Counts requests, and answers each with a status; with 0 it hangs up instead, with 1 it begins a stream."""
 
     def __init__(self, status: int) -> None:
-        self.status, self.heard = status, 0
+        self.status, self.heard, self._closed = status, 0, Event()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
         Thread(target=self._serve, daemon=True).start()
@@ -48,9 +49,11 @@ class Replica:
             with caller:
                 if caller.recv(65536):
                     self.heard += 1
-                    caller.sendall(ANSWER % self.status if self.status else b"")
+                    caller.sendall({0: b"", 1: STREAM}.get(self.status, ANSWER % self.status))
+                    self._closed.wait(10 if self.status == 1 else 0)
 
     def close(self) -> None:
+        self._closed.set()
         with suppress(OSError):  # a second time
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -119,6 +122,17 @@ def test_a_decision_is_sent_again_only_with_a_key(proxy: Proxy, path: str) -> No
 def test_a_decision_that_was_not_sent_yet_goes_to_the_other(proxy: Proxy) -> None:
     proxy.failing.close()
     assert proxy.statuses("POST", DECISIONS) == {200}
+
+
+@pytest.mark.parametrize("path", ["/v1/live", "/v1/experiments/layout/live", "/v1/experiments/layout/export.csv"])
+def test_a_stream_is_not_kept_back(tmp_path: Path, path: str) -> None:
+    proxy = Proxy(tmp_path, 1)
+    try:
+        url = f"http://127.0.0.1:{proxy.port}{path}"
+        with httpx.stream("GET", url, trust_env=False, timeout=5) as answer:
+            assert next(answer.iter_raw()) == b"first"
+    finally:
+        proxy.close()
 
 
 def test_the_replicas_of_compose_are_taken_too(tmp_path: Path) -> None:
