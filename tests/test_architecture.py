@@ -135,7 +135,7 @@ def test_every_public_name_resolves_and_is_documented() -> None:
 
 def test_every_name_of_the_lab_is_in_its_document() -> None:
     document = (ROOT / "docs" / "lab.md").read_text()
-    for name in [*(a.name for a in lab.ALGORITHMS), *named.LOSSES, *named.DELAYS]:
+    for name in [*(a.name for a in lab.ALGORITHMS), *named.LOSSES, *named.DELAYS, *named.AROUND]:
         assert f"`{name}" in document, name
     for name in lab.__all__:
         assert re.search(rf"`(lab\.)?{name}\b", document), name

@@ -72,7 +72,7 @@ def test_list_shows_everything() -> None:
     output = invoke("list")
     for algorithm in ALGORITHMS:
         assert algorithm.name in output
-    for name in ("bernoulli", "coins", "geometric", "unbalanced"):
+    for name in ("bernoulli", "coins", "geometric", "unbalanced", "permuted:RULE", "replicated:replicas=2,lag=20:RULE"):
         assert name in output
 
 
@@ -131,6 +131,27 @@ def test_names_build_what_they_say() -> None:
     assert parse_losses("folder/x.csv") == lab.LossesFile(Path("folder/x.csv"))
     assert parse_delays("permuted:lost:share=0.5") == lab.Permuted(lab.Lost(share=0.5))
     assert parse_delays("d.npy") == lab.DelaysFile(Path("d.npy"))
+    assert parse_delays("replicated:replicas=8,lag=3:permuted:fixed:d=5") == lab.Replicated(
+        lab.Permuted(lab.Fixed(5)), replicas=8, lag=3
+    )
+    assert parse_delays("replicated:d.csv") == lab.Replicated(lab.DelaysFile(Path("d.csv")))
+    assert parse_delays("lagged:lag=7:none") == lab.Lagged(lab.NoDelay(), lag=7)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("replicated:replicas=8,lag=3", "write that after it, replicated:...:RULE"),
+        ("lagged", "write that after it, lagged:...:RULE"),
+        ("lagged:lag=soon:none", "lagged:lag=soon: lag must be a whole number, got 'soon'"),
+        ("replicated:of=3:none", "no setting of replicated is called 'of'"),
+        ("permuted:lagd:none", "did you mean lag"),
+    ],
+)
+def test_wrong_names_around_a_rule_say_what_is_right(text: str, message: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse_delays(text)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda algorithm: algorithm.name)

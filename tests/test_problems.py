@@ -32,6 +32,8 @@ DELAYS: dict[str, lab.Delays] = {
     "unbalanced": lab.Unbalanced(),
     "held": lab.Held(),
     "permuted": lab.Permuted(lab.Unbalanced()),
+    "lagged": lab.Lagged(lab.Lost(0.1, 5), lag=9),
+    "replicated": lab.Replicated(lab.Geometric(20.0), replicas=3, lag=40),
     "given": lab.GivenDelays(np.array([1, 2, 1, 0, 3, 0, 2])),
 }
 
@@ -203,6 +205,9 @@ def test_bad_problems_are_refused() -> None:
         lambda: lab.Bursts(0),
         lambda: lab.Held(share=0.5, until=0.1),
         lambda: lab.Comeback(after=1.5),
+        lambda: lab.Lagged(lab.NoDelay(), lag=-1),
+        lambda: lab.Replicated(lab.NoDelay(), replicas=0),
+        lambda: lab.Replicated(lab.NoDelay(), lag=2.5),  # type: ignore[arg-type]
         lambda: lab.GivenLosses(np.array([[0.5, 2.0]])),
         lambda: lab.GivenLosses(np.array([0.5])),
         lambda: lab.GivenDelays(np.array([-1])),

@@ -1,6 +1,5 @@
 """`belated list` and `belated compare`."""
 
-import dataclasses
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +12,7 @@ from belated.errors import InvalidInput
 from belated.lab import clusters, comparisons, figures
 from belated.lab.algorithms import ALGORITHMS
 from belated.lab.comparisons import Comparison, Row
-from belated.lab.named import DELAYS, LOSSES
+from belated.lab.named import AROUND, DELAYS, LOSSES, settings_of
 
 
 @app.command("list")
@@ -23,17 +22,22 @@ def list_() -> None:
     for algorithm in ALGORITHMS:
         about = f"{algorithm.citation}; needs {algorithm.needs}; {algorithm.mark}"
         lines.append(f"  [cyan]{algorithm.name:17}[/cyan] {algorithm.summary} ({about})")
-    for title, known in (("losses", LOSSES), ("delays", DELAYS)):
+    for title, known in (("losses", LOSSES), ("delays", {**DELAYS, **AROUND})):
         lines.append(f"\n[bold]{title}[/bold]")
-        for name, rule in known.items():
-            fields = dataclasses.fields(rule)  # type: ignore[arg-type]
-            settings = ",".join(f"{field.name}={field.default}" for field in fields if field.default is not None)
-            summary = (rule.__doc__ or "").splitlines()[0]
-            optional = ", ".join(field.name for field in fields if field.default is None)
-            summary += f" May be set: {optional}." if optional else ""
-            lines.append(f"  [cyan]{name + (':' + settings if settings else ''):32}[/cyan] {summary}")
-    lines.append("\nAlso a file (.csv, .parquet, .npy) for either, and permuted:RULE for delays.")
+        lines.extend(_line(name, rule) for name, rule in known.items())
+    lines.append("\nAlso a file (.csv, .parquet, .npy) for either; RULE stands for any delays.")
     console.print("\n".join(lines), soft_wrap=True, highlight=False)
+
+
+def _line(name: str, rule: type) -> str:
+    """A rule's name with its settings, and its first sentence."""
+    fields = settings_of(rule).values()
+    settings = ",".join(f"{field.name}={field.default}" for field in fields if field.default is not None)
+    summary = (rule.__doc__ or "").splitlines()[0]
+    optional = ", ".join(field.name for field in fields if field.default is None)
+    summary += f" May be set: {optional}." if optional else ""
+    called = ":".join(filter(None, (name, settings, "RULE" if name in AROUND else "")))
+    return f"  [cyan]{called:34}[/cyan] {summary}"
 
 
 def tell(message: str) -> None:

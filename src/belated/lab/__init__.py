@@ -6,6 +6,7 @@
 >>> curves = lab.play(belated.Advanced(), problem, seeds=range(4))
 """
 
+from belated.lab import replicas
 from belated.lab.algorithms import ALGORITHMS, Algorithm, find
 from belated.lab.certificates import Certified, certify
 from belated.lab.comparisons import Comparison, compare, tidy
@@ -18,10 +19,12 @@ from belated.lab.delays import (
     Geometric,
     GivenDelays,
     Held,
+    Lagged,
     Lost,
     NoDelay,
     Pareto,
     Permuted,
+    Replicated,
     Unbalanced,
     Uniform,
 )
@@ -60,6 +63,7 @@ __all__ = [
     "GivenDelays",
     "GivenLosses",
     "Held",
+    "Lagged",
     "Losses",
     "LossesFile",
     "Lost",
@@ -67,6 +71,7 @@ __all__ = [
     "Pareto",
     "Permuted",
     "Problem",
+    "Replicated",
     "Shifting",
     "Sine",
     "Unbalanced",
@@ -77,6 +82,7 @@ __all__ = [
     "default_checkpoints",
     "find",
     "play",
+    "replicas",
     "spans",
     "tidy",
 ]

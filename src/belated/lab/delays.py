@@ -208,6 +208,52 @@ class Permuted(Delays):
 
 
 @final
+@dataclass(frozen=True)
+class Lagged(Delays):
+    """The delays of another rule, all later by `lag`: what replicas of a service know (docs/replicas.md)."""
+
+    of: Delays
+    lag: int = 20
+
+    def __post_init__(self) -> None:
+        whole_number("lag", self.lag, 0)
+
+    @property
+    def typical(self) -> int | None:
+        return self.of.typical  # the world does not swing more slowly because we lag
+
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+        delays = as_delays(self.of.draw(n_arms, n_rounds, generator))
+        return np.minimum(delays + self.lag, NEVER)
+
+
+@final
+@dataclass(frozen=True)
+class Replicated(Delays):
+    """What one of several replicas knows: of its own rounds the delays of another rule, of the others' `lag` more.
+
+    d with probability 1 / R, d + lag with probability 1 - 1 / R                                (docs/replicas.md)
+    """
+
+    of: Delays
+    replicas: int = 2
+    lag: int = 20
+
+    def __post_init__(self) -> None:
+        whole_number("replicas", self.replicas, 1)
+        whole_number("lag", self.lag, 0)
+
+    @property
+    def typical(self) -> int | None:
+        return self.of.typical
+
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+        delays = as_delays(self.of.draw(n_arms, n_rounds, generator))
+        is_own = generator.integers(0, self.replicas, delays.size) == 0
+        return np.minimum(np.where(is_own, delays, delays + self.lag), NEVER)
+
+
+@final
 @dataclass(frozen=True, eq=False)
 class GivenDelays(Delays):
     """An array of delays; a longer game repeats it."""

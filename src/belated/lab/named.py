@@ -31,6 +31,11 @@ DELAYS: dict[str, type[Delays]] = {
     "unbalanced": delays.Unbalanced,
     "held": delays.Held,
 }
+AROUND: dict[str, type[Delays]] = {  # rules that change the delays of another
+    "permuted": delays.Permuted,
+    "lagged": delays.Lagged,
+    "replicated": delays.Replicated,
+}
 FILE_ENDINGS = (".csv", ".parquet", ".npy")
 
 
@@ -52,21 +57,40 @@ def parse_losses(text: str) -> Losses:
 
 
 def parse_delays(text: str) -> Delays:
-    """Delays from `name`, `name:setting=value,...`, a file, or `permuted:` before any of these."""
-    if text.startswith("permuted:"):
-        return delays.Permuted(parse_delays(text.removeprefix("permuted:")))
+    """Delays from `name`, `name:setting=value,...`, a file, or one of AROUND before any of these."""
+    name, _, rest = text.partition(":")
+    if name in AROUND:
+        return _build_around(name, rest)
     if text.endswith(FILE_ENDINGS):
         return delays.DelaysFile(Path(text))
+    if name not in DELAYS:
+        raise nearest("delays are", name, {**DELAYS, **AROUND})
     built: Delays = _build("delays are", text, DELAYS)
     return built
+
+
+def _build_around(name: str, rest: str) -> Delays:
+    """`permuted:RULE`, `replicated:RULE` or `replicated:replicas=4,lag=20:RULE`."""
+    settings, _, rule = rest.partition(":") if "=" in rest.partition(":")[0] else ("", "", rest)
+    if not rule:
+        raise InvalidInput(f"{name}:{rest} changes the delays of another rule: write that after it, {name}:...:RULE")
+    return AROUND[name](parse_delays(rule), **_values(name, settings, AROUND[name]))  # type: ignore[call-arg]
 
 
 def _build(kind: str, text: str, known: Mapping[str, type]) -> Any:
     name, _, settings = text.partition(":")
     if name not in known:
         raise nearest(kind, name, known)
-    fields = {field.name: field for field in dataclasses.fields(known[name])}
-    values = {}
+    return known[name](**_values(name, settings, known[name]))
+
+
+def settings_of(rule: type) -> dict[str, dataclasses.Field[Any]]:
+    """What can be set with a number."""
+    return {field.name: field for field in dataclasses.fields(rule) if field.type is not Delays}
+
+
+def _values(name: str, settings: str, rule: type) -> dict[str, float]:
+    fields, values = settings_of(rule), dict[str, float]()
     for setting in filter(None, settings.split(",")):
         key, _, value = setting.partition("=")
         if key not in fields:
@@ -76,5 +100,5 @@ def _build(kind: str, text: str, known: Mapping[str, type]) -> Any:
             values[key] = int(value) if is_whole else float(value)
         except ValueError:
             kind = "whole number" if is_whole else "number"
-            raise InvalidInput(f"{text}: {key} must be a {kind}, got {value!r}") from None
-    return known[name](**values)
+            raise InvalidInput(f"{name}:{settings}: {key} must be a {kind}, got {value!r}") from None
+    return values
