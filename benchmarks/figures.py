@@ -1,5 +1,6 @@
 """`make figures`: the figures of the documents, drawn from games played now."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import matplotlib as mpl
 import numpy as np
 
 mpl.use("Agg")
+import lag
 from matplotlib import pyplot
 from shadow import families
 
@@ -15,6 +17,7 @@ from belated import lab
 
 FOLDER = Path(__file__).parent.parent / "docs" / "figures"
 GREY, BLUE, ORANGE, GREEN = "#7f7f7f", "#1f77b4", "#ff7f0e", "#2ca02c"
+REPLICAS = {1: GREY, 2: "#9e7bc4", 4: "#6a3d9a", 8: "#3b1a63"}
 
 
 def which_tuning(n_arms: int = 10, n_rounds: int = 50_000, seeds: range = range(1000, 1008)) -> None:
@@ -86,6 +89,82 @@ def certificates(n_arms: int = 10, n_rounds: int = 20_000, seeds: range = range(
     save(figure, "certificates.png")
 
 
+def lag_and_delay(points: Sequence[lag.Point]) -> None:
+    """A row for each tuning. Left: regret against the lag; right: against the effective delay, and the certificates."""
+    figure, axes = pyplot.subplots(2, 2, figsize=(13, 9), layout="constrained", sharex="col")
+    for row, (tuning, title) in zip(axes, {"Shadow": "Shadow (default)", "Advanced": "Advanced"}.items(), strict=True):
+        rows = [one for one in points if (one.losses, one.tuning) == ("coin flips", tuning)]
+        against_lag(row[0], rows)
+        against_delay(row[1], rows)
+        row[0].set_title(f"{title}: the further behind, the more is lost", loc="left", fontsize=11)
+        row[1].set_title(f"{title}: lag is delay, and the certificates count it", loc="left", fontsize=11)
+    axes[1, 0].set_xlabel("lag in rounds (milliseconds, at 1,000 decisions a second)")
+    axes[1, 1].set_xlabel("effective delay in rounds, on average (log scale)")
+    about = (
+        f"{lag.N_ARMS} arms, {lag.N_ROUNDS:,} rounds of coin flips (gap 0.3), feedback {lag.DELAY.mean:g} rounds late"
+    )
+    figure.suptitle(f"what lag costs: {about}, mean of {len(lag.SEEDS)} games", fontsize=12)
+    save(figure, "replicas.png")
+
+
+def series(rows: Sequence[lag.Point], replicas: int) -> tuple[list[lag.Point], str, str]:
+    """The points of a number of replicas with that without lag before them, their colour and their marker."""
+    ones = [one for one in rows if one.replicas == replicas or one.lag == 0]
+    return ones, REPLICAS.get(replicas, GREEN), "o" if replicas in REPLICAS else "D"
+
+
+def against_lag(axis: Any, rows: Sequence[lag.Point]) -> None:
+    """A line for each number of replicas."""
+    names = {lag.JOURNAL: "the service, 2 or more", 8: "8 replicas apart", 4: "4 apart", 2: "2 apart", 1: "1 replica"}
+    ends = {}
+    for replicas in names:
+        ones, colour, marker = series(rows, replicas)
+        lags, regrets = [one.lag for one in ones], [one.copies.mean for one in ones]
+        if replicas == 1:
+            lags, regrets = [0, max(lag.LAGS)], regrets * 2
+        axis.plot(lags, regrets, marker=marker, color=colour, markersize=5)
+        ends[replicas] = regrets[-1]
+    axis.set(ylabel="regret: loss above the best arm's", xlim=(-15, max(lag.LAGS) * 1.52))
+    axis.set_ylim(0, max(ends.values()) * 1.12)
+    height = np.inf
+    for replicas in sorted(ends, key=lambda one: -ends[one]):  # labels at the ends of the lines, moved apart
+        height = min(ends[replicas], height - 0.055 * axis.get_ylim()[1])
+        colour = series(rows, replicas)[1]
+        axis.text(max(lag.LAGS) * 1.04, height, names[replicas], color=colour, va="center", fontsize=10)
+    axis.set_xticks([0, *lag.LAGS[1:]])
+    axis.grid(visible=True, alpha=0.25)
+
+
+def against_delay(axis: Any, rows: Sequence[lag.Point]) -> None:
+    """All points on the curve of a single learner, with the certificates of the service above them."""
+    service, _, _ = series(rows, lag.JOURNAL)
+    delays = [one.delay for one in service]
+    certificates = (
+        ("proven certificate of the service", [one.proven for one in service], ORANGE),
+        ("measured certificate of the service", [one.measured for one in service], BLUE),
+    )
+    for name, values, colour in certificates:
+        axis.plot(delays, values, color=colour)
+        axis.text(delays[2] * 0.95, values[2] * 1.1, name, color=colour, ha="right", va="bottom", fontsize=10)
+    middle, half = (np.array([one.single[i] for one in service]) for i in (0, 1))
+    axis.plot(delays, middle, color="black", linewidth=1)
+    axis.fill_between(delays, middle - half, middle + half, color="black", alpha=0.12, linewidth=0)
+    for replicas in (2, 4, 8, lag.JOURNAL):
+        ones, colour, marker = series(rows, replicas)
+        at, regrets = [one.delay for one in ones], [one.copies for one in ones]
+        errors = [regret.half for regret in regrets]
+        axis.errorbar(
+            at, [one.mean for one in regrets], errors, fmt=marker, color=colour, markersize=6, elinewidth=1, zorder=3
+        )
+    text = "black line: a single learner with that delay\ndots: the copies of the left side, with 95% intervals"
+    axis.text(delays[0], middle[0] * 0.72, text, ha="left", va="top", fontsize=10)
+    axis.set(xscale="log", yscale="log", ylim=(100, 30_000))
+    axis.set_xticks([10, 20, 50, 100, 200, 500], ["10", "20", "50", "100", "200", "500"])
+    axis.set_yticks([100, 300, 1000, 3000, 10_000], ["100", "300", "1,000", "3,000", "10,000"])
+    axis.minorticks_off()
+    axis.grid(visible=True, alpha=0.25)
+
+
 def save(figure: Any, name: str) -> None:
     """Write a figure into the folder of the documents."""
     FOLDER.mkdir(exist_ok=True)
@@ -97,3 +176,4 @@ def save(figure: Any, name: str) -> None:
 if __name__ == "__main__":
     which_tuning()
     certificates()
+    lag_and_delay(lag.points())
