@@ -65,15 +65,15 @@ class Engine:
 
         If the clock is behind the journal, because it or another server's is or was ahead, time goes on from there.
         """
-        now = self._clock()
-        if now >= self.fold.at:
+        now, at, behind = self._clock(), self.fold.at, self._behind  # read once: views ask for the time from their thread
+        if now >= at:
             self._behind = None
             return now
-        if self._behind is None:
-            self._behind = self.fold.at - now
-            if self._behind > MICROSECONDS:
-                log.warning("the clock is behind the journal", extra={"seconds": self._behind / MICROSECONDS})
-        return max(now + self._behind, self.fold.at)
+        if behind is None:
+            self._behind = behind = at - now
+            if behind > MICROSECONDS:
+                log.warning("the clock is behind the journal", extra={"seconds": behind / MICROSECONDS})
+        return max(now + behind, at)
 
     @property
     def is_behind(self) -> bool:
@@ -259,8 +259,8 @@ class Engine:
 
     def expire(self) -> int:
         """End the waits that are over; returns at how many decisions it looked."""
-        ends, looked = self._expiry.entries(self.fold.experiments.values(), self.now(), self.fold.seq)
         try:
+            ends, looked = self._expiry.entries(self.fold.experiments.values(), self.now(), self.fold.seq)
             self._append(ends)
         except Conflict:  # another server, or a report, was faster
             self._expiry = Expiry(self.journal)

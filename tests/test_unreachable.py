@@ -1,0 +1,67 @@
+"""A store that cannot be reached for a while: what a server does meanwhile, and that nothing of it remains."""
+
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from engines import Driven, counts
+
+from belated.errors import StoreUnreachable
+from belated.serve.engine import Engine
+
+
+@pytest.fixture
+def driven(tmp_path: Path) -> Driven:
+    return Driven(tmp_path)
+
+
+def fail_at(driven: Driven, method: str, number: int) -> None:
+    """The journal cannot be reached at the call of this number, counted from 1, and can be again after it."""
+    journal, called, calls = driven.engine.journal, getattr(driven.engine.journal, method), [0]
+
+    def reach(*arguments: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == number:
+            raise StoreUnreachable("cut")
+        return called(*arguments)
+
+    setattr(journal, method, reach)
+
+
+# -- the engine ------------------------------------------------------------------------------------------------------
+
+
+def test_waits_that_were_looked_at_before_a_cut_end_after_it(driven: Driven) -> None:
+    for name in ("one", "two"):
+        driven.create(name, reward_wait=10.0)
+        driven.decide(name)
+    driven.clock.advance(11)
+    fail_at(driven, "decisions", 2)
+    with pytest.raises(StoreUnreachable):
+        driven.engine.expire()
+    driven.engine.expire()
+    assert [counts(driven, name) for name in ("one", "two")] == [{"decisions": 1, "expired": 1}] * 2
+
+
+def test_another_thread_may_ask_for_the_time_while_the_clock_is_behind(driven: Driven) -> None:
+    """As a view does while the writer works, on a machine whose clock is a little behind that of another server."""
+    driven.create()
+    driven.clock.advance(-0.001)
+    engine, lines = driven.engine, [0]
+
+    def interfere(frame: FrameType, event: str, _: Any) -> Any:
+        if frame.f_code is not Engine.now.__code__:
+            return None
+        if event == "line":  # between any two lines the other thread finds that the clock has caught up
+            lines[0] += 1
+            engine._behind = None
+        return interfere
+
+    sys.settrace(interfere)
+    try:
+        assert engine.now() == engine.fold.at
+    finally:
+        sys.settrace(None)
+    assert lines[0] > 3
