@@ -1,5 +1,6 @@
 """Several engines on one store: each folds what all have written, and what must happen once happens once."""
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,8 @@ import numpy as np
 import pytest
 from engines import LOSSES, Clock, Driven, counts
 
-from belated.serve.entries import Kind
-from belated.serve.fold import Fold
+from belated.serve.entries import Entry, Kind
+from belated.serve.fold import Fold, load
 from belated.serve.journal import Journal, entries
 from belated.serve.postgres import PostgresJournal
 from belated.serve.problems import Problem
@@ -382,6 +383,47 @@ def test_a_server_that_cannot_catch_up_says_so(fleet: Fleet, monkeypatch: pytest
     monkeypatch.undo()
     assert two.tell(decision, 1.0) == "applied"
     fleet.agree()
+
+
+def test_a_server_that_cannot_catch_up_answers_what_it_can(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for what is not needed, and all that wait together wait once."""
+    one, two, _ = fleet.all
+    one.create()
+    fleet.catch_up()
+    monkeypatch.setattr(two.engine.journal, "read", lambda *_: [])
+    monkeypatch.setattr("belated.serve.engine.PATIENCE", 1.0)
+    one.decide()
+    [decision] = one.decide(key="k")
+    began = time.monotonic()
+    assert two.decide(key="k")[0].id == decision.id, "what it had seen is not in reach, but its arm is known"
+    assert two.tell(decision, 1.0) == "applied"
+    assert time.monotonic() < began + 1.0
+    one.create("news")
+    made = [one.decide("news")[0] for _ in range(20)]
+    assert two.tell_all([Item(decision.id, "reward", 1.0) for decision in made]) == [503] * 20
+    assert 1.0 < time.monotonic() - began < 10.0
+    monkeypatch.undo()
+    fleet.agree()
+
+
+def test_a_start_comes_to_an_end_while_others_write(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two, _ = fleet.all
+    one.create()
+    one.decide(size=7)
+    read, pages = two.engine.journal.read, list[int]()
+
+    def busy(after: int, limit: int) -> list[Entry]:
+        page = read(after, limit)
+        pages.append(len(page))
+        assert len(pages) < 10
+        one.decide()
+        return page
+
+    monkeypatch.setattr(two.engine.journal, "read", busy)
+    monkeypatch.setattr("belated.serve.fold.PAGE", 3)
+    assert load(two.engine.journal).seq >= 8
+    assert pages[0] == 3
+    assert pages[-1] < 3
 
 
 def test_entries_say_what_their_server_knew(fleet: Fleet) -> None:

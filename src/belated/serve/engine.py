@@ -30,7 +30,7 @@ from belated.serve.requests import Answers, ChangeArms, Close, Create, Decide, D
 
 SNAPSHOT_EVERY: Final = 50_000  # entries; more if so many decisions are open that a snapshot takes long to write
 OPEN_SHARE: Final = 10  # then a tenth of them
-PATIENCE: Final = 2.0  # seconds for the journal to become readable up to a place
+PATIENCE: Final = 2.0  # seconds of a group of requests for the journal to become readable up to a place
 TRIES: Final = 50  # against other servers that are always faster
 log = logging.getLogger("belated.engine")
 
@@ -54,6 +54,7 @@ class Engine:
         self._expiry = Expiry(journal)
         self.commit_seconds, self.entries, self.written = 0.0, 0, 0  # of this server: last append, number, last place
         self._behind: int | None = None  # by how much the clock is behind the journal, if it is
+        self._deadline = 0.0  # of the group of requests that is worked on: until then the journal is waited for
 
     @property
     def unsnapshotted(self) -> int:
@@ -65,7 +66,11 @@ class Engine:
 
         If the clock is behind the journal, because it or another server's is or was ahead, time goes on from there.
         """
-        now, at, behind = self._clock(), self.fold.at, self._behind  # read once: views ask for the time from their thread
+        now, at, behind = (
+            self._clock(),
+            self.fold.at,
+            self._behind,
+        )  # read once: views ask for the time from their thread
         if now >= at:
             self._behind = None
             return now
@@ -90,11 +95,10 @@ class Engine:
 
     def _reach(self, seq: int) -> None:
         """Catch up to this place, or raise the Problem 503: a transaction that does not end holds the journal up."""
-        deadline = time.monotonic() + PATIENCE
         while self.fold.seq < seq:
             self.catch_up()
             if self.fold.seq < seq:
-                if time.monotonic() > deadline:
+                if time.monotonic() > self._deadline:
                     raise behind(self.fold.seq, seq)
                 time.sleep(0.002)
 
@@ -105,6 +109,7 @@ class Engine:
 
     def process(self, requests: Sequence[Request]) -> list[Result]:
         """Do all of it and answer each request; a StoreError if it is not certain to be on disk."""
+        self._deadline = time.monotonic() + PATIENCE
         results: list[Result] = [None] * len(requests)
         hot: list[int] = []
         for place, request in enumerate(requests):
@@ -214,7 +219,9 @@ class Engine:
             raise Problem(
                 422, f"the Idempotency-Key {request.key!r} was used for {len(earlier)} decisions, not {request.size}"
             )
-        self._reach(max(entry.seen or 0 for entry in earlier))  # it may have arms that this server does not know yet
+        known = len(self.fold.by_name[request.name].arms)
+        if any((entry.arm or 0) >= known for entry in earlier):  # another server has added arms
+            self._reach(max(entry.seen or 0 for entry in earlier))
         return Answers([self._decided(entry) for entry in earlier], replayed=True)
 
     def _replay_twins(self, asked: list[Asked], results: list[Result]) -> None:

@@ -10,7 +10,7 @@ import msgspec
 from belated.errors import SnapshotError, StoreError
 from belated.serve.entries import Entry, Kind
 from belated.serve.experiments import Experiment
-from belated.serve.journal import Journal, Snapshot, entries
+from belated.serve.journal import PAGE, Journal, Snapshot
 
 log = logging.getLogger("belated.fold")
 VERSION: Final = 2  # of the fold: a snapshot of another version is not used, the journal is folded anew
@@ -93,7 +93,13 @@ def newest(journal: Journal) -> Fold:
 
 
 def load(journal: Journal) -> Fold:
-    """The newest snapshot that this release can read, and the rest of the journal folded."""
+    """The newest snapshot that this release can read, and the rest of the journal folded.
+
+    The first page that is not full is the last: others may write all the time.
+    """
     fold = newest(journal)
-    fold.apply(entries(journal, fold.seq))
+    while page := journal.read(fold.seq, PAGE):
+        fold.apply(page)
+        if len(page) < PAGE:
+            break
     return fold

@@ -7,6 +7,7 @@ from typing import Final, Self, final
 
 from belated.serve.administration import find
 from belated.serve.engine import Engine
+from belated.serve.entries import Entry
 from belated.serve.experiments import Experiment
 from belated.serve.journal import Key
 from belated.serve.keys import Gate
@@ -38,6 +39,12 @@ class Service:
         """The fold must have come to this place, or a Problem 503 says that it is behind."""
         if self.engine.fold.seq < seq:
             raise behind(self.engine.fold.seq, seq)
+
+    def require_decision(self, decision: Entry) -> None:
+        """The fold must know its experiment and its arm, as far as the journal can be read."""
+        self.require(decision.experiment)
+        if (decision.arm or 0) >= len(self.engine.fold.experiments[decision.experiment].arms):
+            self.require(decision.seen or 0)
 
     def find(self, name: str) -> Experiment:
         """The experiment of this name; a Problem 404, or 503 if another server has just created it."""

@@ -107,7 +107,7 @@ async def read_decision(call: Call) -> Answer:
             [found] = look_up([id], service.reader)
             outcomes = [] if found is None else service.reader.history(found.decision.seq)
         if found is not None:
-            service.require(max(found.decision.experiment, found.decision.seen or 0))
+            service.require_decision(found.decision)
         if found is None or not is_of(call.grant.experiment, found.decision, service.engine.fold):
             raise Problem(404, f"there is no decision {id!r}")
         document = known(service.engine.fold.experiments[found.decision.experiment], found)
