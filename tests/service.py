@@ -7,6 +7,7 @@ import ssl
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -36,15 +37,26 @@ def compile_kernels() -> None:
 class Served:
     """A running service: `url`, `folder`, and what a test may do to it."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
+    def __init__(self, folder: Path, *options: str, inside: Sequence[str] = ()) -> None:
         self.folder, self._options, self.url = folder, options, ""
+        self._inside = inside  # a command that runs another, such as in a network of its own
         compile_kernels()
         self.start()
 
     def start(self) -> None:
         """Start, or start again after a stop, on a free port."""
+        first = self.launch()
+        assert self.url, f"not ready: {first!r} {self.log()[-2000:]}"
+
+    def log(self) -> str:
+        """What it has written to its log, in all its lives."""
+        return (self.folder / "service.log").read_text()
+
+    def launch(self) -> str:
+        """The first line that it prints; without a `url` it has not come so far."""
+        self.url = ""
         log = (self.folder / "service.log").open("a")
-        command = [sys.executable, "-m", "belated", "serve", "--port", "0", *self._options]
+        command = [*self._inside, sys.executable, "-m", "belated", "serve", "--port", "0", *self._options]
         environment = {**os.environ, "COLUMNS": "200"}
         began = time.monotonic()
         self.process = subprocess.Popen(  # noqa: S603
@@ -54,9 +66,9 @@ class Served:
         assert self.process.stdout is not None
         first = self.process.stdout.readline()
         found = re.search(r"http://\S+", first)
-        assert found, f"not ready: {first!r} {(self.folder / 'service.log').read_text()[-2000:]}"
         self.ready_after = time.monotonic() - began
-        self.url = found.group().rstrip("/")
+        self.url = found.group().rstrip("/") if found else ""
+        return first
 
     def kill(self) -> None:
         """As `kill -9`."""
@@ -87,9 +99,15 @@ class Served:
     def post(self, path: str, body: Any = None, **headers: str) -> httpx.Response:
         """A request, for tests that need no client of their own."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return httpx.post(self.url + path, json=body, headers=named, timeout=30, verify=NO_TLS)
+        with self.client() as http:
+            return http.post(path, json=body, headers=named)
 
     def get(self, path: str, **headers: str) -> httpx.Response:
         """The same for reading."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return httpx.get(self.url + path, headers=named, timeout=30, verify=NO_TLS)
+        with self.client() as http:
+            return http.get(path, headers=named)
+
+    def client(self) -> httpx.Client:
+        """For many requests."""
+        return httpx.Client(base_url=self.url, timeout=30, verify=NO_TLS)

@@ -2,18 +2,22 @@
 
 import ssl
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
-from threading import Semaphore
+from threading import Event, Semaphore
 from typing import Any, NamedTuple, final
 
 import httpx
+from service import Served
 
 PATIENT = {"name": "patient", "arms": ["blue", "green", "red"]}
 HASTY = {"name": "hasty", "arms": ["left", "right"], "reward_wait": 0.3, "default_outcome": 0}
 EXPERIMENTS = ("patient", "hasty")
 COMMON_REWARD = 0.5  # what everyone reports of the decisions that all have asked for
 READ_AGAIN = 20  # of the decisions a client dealt with last: they were most at risk when the service ended
+GIVEN_UP = 0.3  # of the requests without an answer
+BREATH = 0.05  # seconds after a failure
+READING = 0.05  # of the answers are followed by a look at what was acknowledged before
 NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # to load them takes longer than many requests
 
 Document = dict[str, Any]
@@ -47,28 +51,62 @@ class Visitor:
 
     def visit(self, url: str) -> None:
         """Send requests until the service is gone; one without an answer is sent again to the next, or given up."""
-        with httpx.Client(base_url=url, timeout=30, verify=NO_CERTIFICATES) as http:
-            while True:
-                self._pending = call = self._pending or self._next()
-                headers = {} if call.key is None else {"Idempotency-Key": call.key}
-                try:
-                    response = http.post(call.path, json=call.body, headers=headers)
-                except httpx.TransportError:
-                    if self._random.random() < 0.3:
-                        self._pending = None
-                    return
+        with httpx.Client(timeout=30, verify=NO_CERTIFICATES) as http:
+            while (response := self._send(http, url)) is not None:
+                self._take(response)
+
+    def wander(self, replicas: Sequence[Served], over: Event) -> None:
+        """Send every request to any of the servers, also again to another if one has failed, until it is over."""
+        avoided: Served | None = None
+        with httpx.Client(timeout=30, verify=NO_CERTIFICATES) as http:
+            while self._pending or not over.is_set():
+                server = self._random.choice([one for one in replicas if one is not avoided])
+                response = self._send(http, server.url)
+                if response is None or response.status_code == 503:
+                    avoided = server
+                    over.wait(BREATH)  # perhaps all are away
+                else:
+                    avoided = None
+                    self._take(response)
+                    if self._random.random() < READING:
+                        self._look(http, self._random.choice(replicas).url, READ_AGAIN // 10)
+
+    def _send(self, http: httpx.Client, url: str) -> httpx.Response | None:
+        """The answer to the request that waits for one, or to a new one."""
+        self._pending = call = self._pending or self._next()
+        headers = {} if call.key is None else {"Idempotency-Key": call.key}
+        response = None
+        try:
+            response = http.post(url + call.path, json=call.body, headers=headers)
+        except (httpx.TransportError, httpx.UnsupportedProtocol):  # gone, or it has no address yet
+            if self._random.random() < GIVEN_UP:
                 self._pending = None
-                assert response.is_success, response.text
-                call.take(response.json())
-                self._answers.release()
+        return response
+
+    def _take(self, response: httpx.Response) -> None:
+        assert response.is_success, response.text
+        assert self._pending is not None
+        self._pending.take(response.json())
+        self._pending = None
+        self._answers.release()
 
     def look_back(self, url: str) -> None:
         """What was acknowledged last is still there."""
-        with httpx.Client(base_url=url, timeout=30, verify=NO_CERTIFICATES) as http:
-            for id, decision in list(self._recent.items())[-READ_AGAIN:]:
-                found = http.get(f"/v1/decisions/{id}").raise_for_status().json()
-                compare(decision, self.sent.get(id, []), self.told.get(id, []), found)
+        with httpx.Client(timeout=30, verify=NO_CERTIFICATES) as http:
+            assert self._look(http, url, READ_AGAIN)
         self._recent.clear()
+
+    def _look(self, http: httpx.Client, url: str, most: int) -> bool:
+        """Compare what was acknowledged last; False if the server cannot be asked now."""
+        for id, decision in list(self._recent.items())[-most:]:
+            try:
+                answer = http.get(f"{url}/v1/decisions/{id}")
+            except (httpx.TransportError, httpx.UnsupportedProtocol):
+                return False
+            if answer.status_code == 503:
+                return False
+            compare(decision, self.sent.get(id, []), self.told.get(id, []), answer.raise_for_status().json())
+        return True
 
     def _next(self) -> Call:
         choices = [self._decide, self._decide, self._decide_in_common, self._report, self._report_many, self._amend]
@@ -118,6 +156,7 @@ class Visitor:
 
         def take(answer: Document) -> None:
             for decision, result in zip(open, answer["results"], strict=True):
+                assert result["status"] in ("applied", "late", "duplicate"), result
                 self._heard(decision, rewards[decision["decision_id"]], result["status"])
 
         reports = [{"decision_id": id, "reward": reward} for id, reward in rewards.items()]

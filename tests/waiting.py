@@ -1,0 +1,15 @@
+"""Waiting for what must come true, and no longer."""
+
+import time
+from collections.abc import Callable
+
+PAUSE = 0.02  # seconds between two looks
+
+
+def until(is_true: Callable[[], bool], within: float = 30.0) -> float:
+    """Wait until it is true; how long that took, in seconds. It must not take longer than `within`."""
+    began = time.monotonic()
+    while not is_true():
+        assert time.monotonic() < began + within, "it has not come true"
+        time.sleep(PAUSE)
+    return time.monotonic() - began
