@@ -13,14 +13,13 @@ from collections.abc import Callable, Sequence
 from threading import RLock
 from typing import Final, final
 
-import msgspec
 import numpy as np
 
 from belated.errors import InvalidInput, StoreError
 from belated.serve import administration, fold, ids
 from belated.serve.administration import find, find_running
 from belated.serve.drawing import Asked, Drawn, draw
-from belated.serve.entries import MICROSECONDS, Entry
+from belated.serve.entries import MICROSECONDS, Entry, with_seq
 from belated.serve.experiments import Experiment
 from belated.serve.expiry import Expiry
 from belated.serve.journal import PAGE, Conflict, Found, Journal
@@ -289,8 +288,3 @@ class Engine:
         self._snapshot_seq = snapshot.seq  # also if it cannot be saved: then another try is due later, not at once
         self.journal.save(snapshot)
         log.info("snapshot", extra={"entry": snapshot.seq, "bytes": len(snapshot.state)})
-
-
-def with_seq(entry: Entry, seq: int) -> Entry:
-    """The entry as it stands in the journal."""
-    return msgspec.structs.replace(entry, seq=seq, experiment=entry.experiment or seq)

@@ -55,3 +55,8 @@ class Rest(NamedTuple):
 
 REST: Final = msgspec.msgpack.Decoder(Rest)
 COLUMNS: Final = Entry.__struct_fields__
+
+
+def with_seq(entry: Entry, seq: int) -> Entry:
+    """The entry as it stands in the journal."""
+    return msgspec.structs.replace(entry, seq=seq, experiment=entry.experiment or seq)

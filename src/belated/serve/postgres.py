@@ -9,7 +9,7 @@ import msgspec
 from psycopg import errors
 
 from belated.errors import StoreError, StoreUnreachable
-from belated.serve.entries import COLUMNS, Entry, Kind
+from belated.serve.entries import COLUMNS, Entry, Kind, with_seq
 from belated.serve.journal import Conflict, Found, Journal, Key, Snapshot
 from belated.serve.postgres_arrays import Array, array
 from belated.serve.postgres_connection import Connection, Link
@@ -116,10 +116,10 @@ class PostgresJournal(SQLJournal):
     kind = "postgresql"
     joined = f"{FOUND} LATERAL ({ENTRY} WHERE decision = d.seq ORDER BY revision DESC LIMIT 1) o ON true"
 
-    def __init__(self, url: str, *, readonly: bool = False) -> None:
-        self._link = Link(url, readonly=readonly, check=check_version)
+    def __init__(self, url: str, *, readonly: bool = False, patience: float | None = None) -> None:
+        self._link = Link(url, readonly=readonly, patience=patience, check=check_version)
         self._horizon, self._connection_number = Horizon(), 0
-        self._newest: Entry | None = None  # that was read
+        self._newest: Entry | None = None  # that was read or written
         with self._link.using("opened"):
             pass
 
@@ -135,7 +135,9 @@ class PostgresJournal(SQLJournal):
         arrays = columns(entries)
         for tries in range(TRIES):
             try:
-                return self._insert(arrays)
+                places = self._insert(arrays)
+                self._know(with_seq(entries[-1], places[-1]))
+                return places
             except StoreUnreachable as error:
                 if not isinstance(error.__cause__, RETRIED) or tries == TRIES - 1:
                     raise
@@ -170,11 +172,16 @@ class PostgresJournal(SQLJournal):
             if not rows:
                 rows = self._look(connection, after, limit)
         page = list(map(entry_of, rows))
-        self._newest = page[-1] if page else self._newest
+        if page:
+            self._know(page[-1])
         return page
 
+    def _know(self, entry: Entry) -> None:
+        if self._newest is None or entry.seq >= self._newest.seq:
+            self._newest = entry
+
     def _begin_anew(self, connection: Connection) -> None:
-        """After a failover to a server that was behind, what was read might be gone, and its place be another's."""
+        """After a failover to a server that was behind, what was known might be gone, and its place be another's."""
         self._horizon = Horizon()
         if self._newest is not None:
             place = self._newest.seq
@@ -232,7 +239,7 @@ class PostgresJournal(SQLJournal):
         return int(self._rows(f"SELECT sum(pg_total_relation_size(name::regclass)) FROM {tables}")[0][0])  # noqa: S608
 
     def reader(self) -> Journal:
-        return PostgresJournal(self._link.url, readonly=True)
+        return PostgresJournal(self._link.url, readonly=True, patience=self._link.patience)
 
     def check(self) -> list[str]:
         return [what.format(row[0]) for what, sql in DAMAGE.items() for row in self._rows(sql)]
