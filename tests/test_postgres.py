@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 from journals import Slow, decided, event, outcome
 from postgres import PASSWORD, ROLE, Cluster, connect
+from relay import relay_to
 from service import Served
 from typer.testing import CliRunner
+from waiting import until
 
 from belated import cli
 from belated.errors import InvalidInput, StoreError, StoreUnreachable
@@ -69,6 +71,24 @@ def test_each_call_alone_connects_again(cluster: Cluster, journal: Journal, call
     call(journal)
 
 
+def test_a_server_that_is_silent_is_given_up(cluster: Cluster, database: str, journal: Journal) -> None:
+    """As behind a proxy that has lost it: TCP is well, but nothing comes. Every call is given up once and in time."""
+    with relay_to(cluster.port) as (between, port):
+        far = PostgresJournal(database.replace(f":{cluster.port}/", f":{port}/"), patience=0.3)
+        far.append([decided(1, 4)])  # so that the statement is prepared, and a next one goes out whole
+        for call in CALLS.values():
+            far.last()
+            between.cut()
+            began = time.monotonic()
+            with pytest.raises(StoreUnreachable, match=r"no answer for 0\.3 seconds"):
+                call(far)
+            assert 0.3 <= time.monotonic() - began < 3.0
+            between.heal()
+        far.close()
+        until(lambda: journal.last() == 3)  # what was sent has come late
+        assert len(journal.read(0, 10)) == 3
+
+
 def test_a_crash_takes_back_places_and_the_horizon_with_them(
     cluster: Cluster, database: str, journal: PostgresJournal
 ) -> None:
@@ -118,6 +138,21 @@ def test_a_server_that_has_lost_what_was_read_is_not_followed(
     for _ in range(2):
         with pytest.raises(StoreError, match="has lost entry 2"):
             journal.read(2, 10)
+
+
+def test_a_server_that_has_lost_what_was_written_is_not_followed(
+    cluster: Cluster, database: str, journal: Journal
+) -> None:
+    """An engine folds at once what it has written, and need not have read it."""
+    assert len(journal.read(0, 10)) == 1
+    journal.append([decided(1, 1), decided(1, 2)])
+    with closing(cluster.admin(database.rpartition("/")[2])) as admin:
+        admin.execute("DELETE FROM belated.journal WHERE seq = 3")
+        admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'belated'")
+    with pytest.raises(StoreUnreachable):
+        journal.last()
+    with pytest.raises(StoreError, match="has lost entry 3"):
+        journal.read(3, 10)
 
 
 def test_a_standby_is_no_store(cluster: Cluster, database: str) -> None:
@@ -204,6 +239,10 @@ def test_another_thread_may_look_while_one_writes(journal: Journal) -> None:
         ("synchronous_commit", "remote_apply", "remote_apply"),
         ("default_transaction_isolation", "repeatable read", "read committed"),
         ("search_path", "public", "belated"),
+        ("tcp_keepalives_idle", "7200", "1"),
+        ("tcp_keepalives_interval", "75", "1"),
+        ("tcp_keepalives_count", "9", "3"),
+        ("tcp_user_timeout", "0", "3000"),
     ],
 )
 def test_settings_that_would_break_a_promise_are_set(

@@ -1,13 +1,15 @@
 """A connection to PostgreSQL that is made again after it was lost, and never tells its password."""
 
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import RLock
-from typing import Any, Final, final
+from typing import Any, Final, TypeVar, final
 from urllib.parse import urlsplit
 
 import psycopg
 from psycopg import errors, pq
+from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.numeric import Int8BinaryDumper
 
@@ -29,9 +31,11 @@ SELECT current_setting('default_transaction_read_only') = 'on' OR pg_is_in_recov
     set_config('search_path', $1, false),
     set_config('default_transaction_isolation', 'read committed', false),
     set_config('default_transaction_read_only', $2, false),
-    set_config('synchronous_commit', CASE WHEN now IN ('off', 'local') THEN 'on' ELSE now END, false)
+    set_config('synchronous_commit', CASE WHEN now IN ('off', 'local') THEN 'on' ELSE now END, false),
+    set_config('tcp_keepalives_idle', '1', false), set_config('tcp_keepalives_interval', '1', false),
+    set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '3000', false)
 FROM current_setting('synchronous_commit') AS now
-"""
+"""  # the last: a transaction whose client is cut off would hold up the tail of all servers for hours
 IDLE: Final = pq.TransactionStatus.IDLE
 Connection = psycopg.Connection[tuple[Any, ...]]
 TRANSIENT: Final = (psycopg.OperationalError, psycopg.InterfaceError, errors.ReadOnlySqlTransaction)
@@ -59,14 +63,53 @@ def shown(url: str) -> str:
     return f"postgresql://{user}{settings.get('host', '')}{port}/{settings.get('dbname', '')}"
 
 
+T = TypeVar("T")
+
+
+class Hurried(psycopg.Connection[tuple[Any, ...]]):
+    """A connection that is given up when the server is silent, also if it seems to be well, as behind a proxy."""
+
+    patience: float | None = None  # seconds
+
+    def wait(self, gen: PQGen[T], *arguments: Any, **named: Any) -> T:
+        if self.patience is None:
+            return super().wait(gen, *arguments, **named)
+        return super().wait(self._hurried(gen, self.patience), *arguments, **named)
+
+    def _hurried(self, step: PQGen[T], patience: float) -> PQGen[T]:
+        """The same step of the protocol."""
+        try:
+            wanted, heard_at = next(step), time.monotonic()
+            while True:
+                ready = yield wanted
+                if ready:
+                    heard_at = time.monotonic()
+                elif time.monotonic() > heard_at + patience:
+                    raise self._give_up(step, psycopg.OperationalError(f"no answer for {patience:g} seconds"))
+                wanted = step.send(ready)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+    def _give_up(self, step: PQGen[T], error: psycopg.OperationalError) -> psycopg.OperationalError:
+        self.pgconn.finish()  # before the step hears of it: it would wait for the rest of the answer
+        with suppress(psycopg.Error):
+            step.throw(error)
+        return error
+
+
 @final
 class Link:
     """A store in PostgreSQL as one connection after the other; `number` says which."""
 
     def __init__(
-        self, url: str, *, readonly: bool = False, check: Callable[[Connection, str], None] = lambda *_: None
+        self,
+        url: str,
+        *,
+        readonly: bool = False,
+        patience: float | None = None,
+        check: Callable[[Connection, str], None] = lambda *_: None,
     ) -> None:
-        self.url, self.name, self.readonly = url, shown(url), readonly
+        self.url, self.name, self.readonly, self.patience = url, shown(url), readonly, patience
         self._check = check  # of every connection and the store's name
         self.number, self._lock = 0, RLock()
         self.warnings: list[str] = []  # from the server, since they were last cleared
@@ -94,7 +137,7 @@ class Link:
                     self.close()  # interrupted, or half done: the server takes it back
 
     def _connect(self) -> Connection:
-        made = psycopg.connect(
+        made = Hurried.connect(
             **{**SETTINGS, **settings_of(self.url), "client_encoding": "utf8"},
             autocommit=True,
             prepare_threshold=0,
@@ -104,6 +147,7 @@ class Link:
             made.adapters.register_dumper(Array, ArrayDumper)
             made.adapters.register_dumper(int, Int8BinaryDumper)  # one type, so that a statement is prepared once
             made.add_notice_handler(self._noticed)
+            made.patience = self.patience
             self._set_up(made)
         except BaseException:
             made.close()

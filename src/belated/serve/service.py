@@ -1,22 +1,27 @@
 """The service: one store, its engine and writer, the gate, and a connection for readers."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import Final, Self, final
+from typing import Final, Self, TypeVar, final
 
+from belated.errors import StoreUnreachable
 from belated.serve.administration import find
 from belated.serve.engine import Engine
 from belated.serve.entries import Entry
 from belated.serve.experiments import Experiment
-from belated.serve.journal import Key
+from belated.serve.journal import Journal, Key
 from belated.serve.keys import Gate
-from belated.serve.problems import behind
+from belated.serve.problems import behind, not_now
 from belated.serve.stores import open_journal
 from belated.serve.views import ExperimentView, StoreView, view
 from belated.serve.writer import Writer
 
+T = TypeVar("T")
 CAPACITY: Final = 100_000  # decisions and reports that may wait for the disk
+PATIENCE: Final = 5.0  # seconds for a database to say something
+SHORT: Final = 1.0  # seconds within which a lost connection is noticed, if the server is there
 
 
 @final
@@ -25,7 +30,7 @@ class Service:
 
     def __init__(self, engine: Engine, *, capacity: int = CAPACITY, lent: Sequence[Key] = ()) -> None:
         self.engine = engine
-        self.reader, self.reading = engine.journal.reader(), Lock()  # one thread at a time may use the connection
+        self._reader, self._reading = engine.journal.reader(), Lock()  # one thread at a time may use the connection
         self.gate = Gate(engine.journal.keys(), lent)
         self.writer = Writer(engine, self.gate, capacity=capacity)
         self.is_stopping = False
@@ -33,7 +38,7 @@ class Service:
     @classmethod
     def open(cls, store: str | Path, *, capacity: int = CAPACITY, lent: Sequence[Key] = ()) -> Self:
         """The service on this store, which other processes may serve too; `lent`: keys that the store does not have."""
-        return cls(Engine(open_journal(store)), capacity=capacity, lent=lent)
+        return cls(Engine(open_journal(store, patience=PATIENCE)), capacity=capacity, lent=lent)
 
     def require(self, seq: int) -> None:
         """The fold must have come to this place, or a Problem 503 says that it is behind."""
@@ -47,14 +52,45 @@ class Service:
             self.require(decision.seen or 0)
 
     def find(self, name: str) -> Experiment:
-        """The experiment of this name; a Problem 404, or 503 if another server has just created it."""
-        with self.engine.lock:
-            is_known = name in self.engine.fold.by_name
-        if not is_known and not self.writer.failure:
-            with self.reading:
-                self.require(self.reader.named(name) or 0)
+        """The experiment of this name; a Problem 404, or 503 if another server has just created it.
+
+        Only if it `knows` the name it may be called in the event loop: otherwise the store is asked.
+        """
+        if not self.knows(name):
+            self.require(self.ask(lambda reader: reader.named(name)) or 0)
         with self.engine.lock:
             return find(self.engine.fold, name)
+
+    def knows(self, name: str) -> bool:
+        """Whether an experiment of this name is folded."""
+        with self.engine.lock:
+            return name in self.engine.fold.by_name
+
+    def ask(self, question: Callable[[Journal], T]) -> T:
+        """What the store says, waited for in any thread but the event loop's; a Problem 503 if it is out of reach."""
+        self.check_reach()
+        if not self._reading.acquire(timeout=PATIENCE):
+            raise not_now("the store has not answered for some seconds")
+        began = time.monotonic()
+        try:
+            self.check_reach()  # whoever was before may have waited in vain
+            return question(self._reader)
+        except StoreUnreachable:
+            if self.writer.failure or time.monotonic() > began + SHORT:
+                raise
+            return question(self._reader)  # only this connection was lost, perhaps long ago
+        finally:
+            self._reading.release()
+
+    def open_reader(self) -> Journal:
+        """A connection for what takes long; also not to be called in the event loop."""
+        self.check_reach()
+        return self.engine.journal.reader()
+
+    def check_reach(self) -> None:
+        """A Problem 503 while the store is out of reach; one that only cannot be written can be read."""
+        if self.writer.failure and self.writer.may_recover:
+            raise not_now(self.writer.failure)
 
     def store_view(self) -> StoreView:
         """The health of the store."""
@@ -85,6 +121,6 @@ class Service:
 
     def close(self) -> None:
         """Let go of the store."""
-        with self.reading:
-            self.reader.close()
+        with self._reading:
+            self._reader.close()
         self.engine.journal.close()

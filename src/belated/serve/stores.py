@@ -31,13 +31,16 @@ def shown(store: str | Path) -> str:
     return shown_url(str(store))
 
 
-def open_journal(store: str | Path) -> Journal:
-    """The journal in this store. A file is made if there is none; a database has its tables from `belated migrate`."""
+def open_journal(store: str | Path, *, patience: float | None = None) -> Journal:
+    """The journal in this store. A file is made if there is none; a database has its tables from `belated migrate`.
+
+    A database that is silent for `patience` seconds is StoreUnreachable; None: what takes long is waited for.
+    """
     if not is_url(store):
         return SQLiteJournal(check_folder(store))
     from belated.serve.postgres import PostgresJournal  # noqa: PLC0415
 
-    return PostgresJournal(str(store))
+    return PostgresJournal(str(store), patience=patience)
 
 
 def migrate(store: str | Path) -> Iterator[str]:

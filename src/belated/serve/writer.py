@@ -65,7 +65,7 @@ class Writer:
 
     def __init__(self, engine: Engine, gate: Gate, *, capacity: int) -> None:
         self.engine, self.capacity, self.queued, self.failure = engine, capacity, 0, ""
-        self._gate, self._may_recover = gate, False
+        self._gate, self.may_recover = gate, False  # after a failure: whether the store may come back
         self.health = Health(engine.journal.size(), level_at=time.monotonic())
         self._handed_over_at = 0.0
         self._gathered: deque[Waiting] = deque()
@@ -85,10 +85,8 @@ class Writer:
     async def submit(self, request: Request) -> Any:
         """Wait for a place, the disk and the answer; a Problem is raised."""
         load = weight(request)
-        if self.failure:
-            raise self._refusal()
-        if self._is_stalled():
-            raise not_now("the store has not answered for some seconds")
+        if (refusal := self.refusal()) is not None:
+            raise refusal
         if self.queued + load > self.capacity:
             raise not_now(f"{self.queued} decisions and reports wait already")
         assert self._loop is not None  # noqa: S101
@@ -130,6 +128,9 @@ class Writer:
         while self._gathered and load < MAX_GROUP:
             group.append(self._gathered.popleft())
             load += group[-1].weight
+        if self.failure:  # the thread may be at work on reaching the store again: nobody waits for that
+            self._answer(group, [self._failed()] * len(group))
+            return
         self._handed_over_at = time.monotonic()
         self._groups.put(group)
         if load <= LIGHT:
@@ -173,19 +174,25 @@ class Writer:
             self._guarded(lambda: results.extend(self.engine.process([one.request for one in group])))
             self.committed(self.engine.commit_seconds, self.engine.entries - before)
         if self.failure:
-            results = [self._refusal()] * len(group)
+            results = [self._failed()] * len(group)
         if group and self._loop is not None and not self._loop.is_closed():
             self._finished.put((group, results))
             self._loop.call_soon_threadsafe(self._collect)  # which finds nothing if the loop has waited
 
-    def _refusal(self) -> Problem:
-        return not_now(self.failure) if self._may_recover else Problem(503, self.failure)
+    def refusal(self) -> Problem | None:
+        """Why nothing is accepted now, if so."""
+        if self.failure:
+            return self._failed()
+        return not_now("the store has not answered for some seconds") if self._is_stalled() else None
+
+    def _failed(self) -> Problem:
+        return not_now(self.failure) if self.may_recover else Problem(503, self.failure)
 
     def _look_after(self) -> None:
         """What is due: fold what others have written, end waits, look at the store, or try whether it is back."""
         now = time.monotonic()
         if self.failure:
-            if self._may_recover and now >= self._next_turn:
+            if self.may_recover and now >= self._next_turn:
                 self._try_again()
             self._next_turn = max(self._next_turn, now + RETRY_EVERY)
             return
@@ -213,11 +220,10 @@ class Writer:
 
     def _try_again(self) -> None:
         """The store could not be reached: if it can be now, all that it holds is folded, and work goes on."""
-        failure, self.failure = self.failure, ""
         self._next_look = 0.0
-        self._guarded(self._catch_up, is_again=True)
-        if not self.failure:
-            log.warning("the store is back", extra={"failure": failure, "entry": self.engine.fold.seq})
+        if self._guarded(self._catch_up, is_again=True):
+            log.warning("the store is back", extra={"failure": self.failure, "entry": self.engine.fold.seq})
+            self.failure = ""
 
     def _tidy(self) -> None:
         """End waits that are over, and keep start-up fast."""
@@ -235,21 +241,24 @@ class Writer:
         except StoreError as error:
             log.error("a snapshot could not be saved", extra={"error": str(error)})
 
-    def _guarded(self, step: Callable[[], Any], *, is_again: bool = False) -> None:
+    def _guarded(self, step: Callable[[], Any], *, is_again: bool = False) -> bool:
         """After any failure what is on disk is not known: stop acknowledging, for good unless the store may come back.
 
         What is in memory is still the fold of a part of the journal: nothing is folded that was not read or written.
         """
-        self._may_recover = False
         try:
             step()
         except StoreUnreachable as error:
-            self.failure, self._may_recover = str(error), True
+            self.may_recover, self.failure = True, str(error)
             if not is_again:
                 log.critical("the store cannot be reached: nothing is acknowledged", extra={"error": str(error)})
         except StoreError as error:
-            self.failure = str(error)
+            self.may_recover, self.failure = False, str(error)
             log.critical("the store failed: read-only from now on", extra={"error": str(error)})
         except Exception as error:
+            self.may_recover = False
             self.failure = f"an unexpected {type(error).__name__}: nothing more is written until a restart"
             log.critical("an unexpected failure: read-only from now on", exc_info=True)
+        else:
+            return True
+        return False

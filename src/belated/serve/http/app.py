@@ -20,13 +20,13 @@ from starlette.routing import Route as StarletteRoute
 from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
-from belated.errors import InvalidInput, StoreError
+from belated.errors import InvalidInput, StoreError, StoreUnreachable
 from belated.serve.addresses import is_loopback
 from belated.serve.http import openapi
 from belated.serve.http.calls import Answer, Call
 from belated.serve.http.metrics import Metrics
 from belated.serve.http.routes import ROUTES, Route, refuse_restricted
-from belated.serve.problems import Problem
+from belated.serve.problems import Problem, not_now
 from belated.serve.service import Service
 
 DASHBOARD: Final = Path(__file__).parent.parent / "dashboard"
@@ -109,7 +109,8 @@ class Endpoint:
             answer = of_problem(Problem(422, str(error)))
         except StoreError as error:
             log.error("the store cannot be read", extra={"error": str(error)})
-            answer = of_problem(Problem(503, str(error)))
+            is_passing = isinstance(error, StoreUnreachable)
+            answer = of_problem(not_now(str(error)) if is_passing else Problem(503, str(error)))
         await self._send(answer, receive, send)
         self._count(scope["method"], answer.status, time.perf_counter() - started)
 

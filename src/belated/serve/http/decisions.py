@@ -8,6 +8,7 @@ from msgspec import UNSET
 from starlette.concurrency import run_in_threadpool
 
 from belated.serve import ids
+from belated.serve.entries import Entry
 from belated.serve.experiments import Experiment
 from belated.serve.http.calls import Answer, Call
 from belated.serve.http.documents import (
@@ -29,7 +30,7 @@ from belated.serve.http.documents import (
     of_found,
     of_outcome,
 )
-from belated.serve.journal import Found
+from belated.serve.journal import Found, Journal
 from belated.serve.problems import Problem
 from belated.serve.reports import is_of, look_up
 from belated.serve.requests import Answers, Decide, Item, Report
@@ -103,9 +104,7 @@ async def read_decision(call: Call) -> Answer:
 
     def find() -> DecisionHistory:
         service, id = call.service, call.path["decision_id"]
-        with service.reading:
-            [found] = look_up([id], service.reader)
-            outcomes = [] if found is None else service.reader.history(found.decision.seq)
+        found, outcomes = service.ask(lambda reader: told_of(id, reader))
         if found is not None:
             service.require_decision(found.decision)
         if found is None or not is_of(call.grant.experiment, found.decision, service.engine.fold):
@@ -117,9 +116,15 @@ async def read_decision(call: Call) -> Answer:
     return Answer(200, await run_in_threadpool(find))
 
 
-def experiment_of(service: Service, name: str) -> Experiment:
-    """By name."""
-    return service.find(name)
+def told_of(decision_id: str, journal: Journal) -> tuple[Found | None, list[Entry]]:
+    """A decision and its outcomes."""
+    [found] = look_up([decision_id], journal)
+    return found, [] if found is None else journal.history(found.decision.seq)
+
+
+async def experiment_of(service: Service, name: str) -> Experiment:
+    """By name; the event loop does not wait for the store."""
+    return service.find(name) if service.knows(name) else await run_in_threadpool(service.find, name)
 
 
 def folded(page: list[T], service: Service, seq: Callable[[T], int]) -> list[T]:
@@ -129,11 +134,10 @@ def folded(page: list[T], service: Service, seq: Callable[[T], int]) -> list[T]:
 
 async def list_decisions(call: Call) -> Answer:
     """A page of decisions, oldest first."""
-    experiment, (after, limit) = experiment_of(call.service, call.name), call.page()
+    experiment, (after, limit) = await experiment_of(call.service, call.name), call.page()
 
     def find() -> DecisionPage:
-        with call.service.reading:
-            page = call.service.reader.decisions(experiment.seq, after, limit + 1)
+        page = call.service.ask(lambda reader: reader.decisions(experiment.seq, after, limit + 1))
         page = folded(page, call.service, lambda found: found.decision.seq)
         more = str(page[limit - 1].decision.seq) if len(page) > limit else None
         return DecisionPage([known(experiment, found) for found in page[:limit]], more)
@@ -143,11 +147,10 @@ async def list_decisions(call: Call) -> Answer:
 
 async def list_outcomes(call: Call) -> Answer:
     """A page of outcomes, oldest first."""
-    experiment, (after, limit) = experiment_of(call.service, call.name), call.page()
+    experiment, (after, limit) = await experiment_of(call.service, call.name), call.page()
 
     def find() -> OutcomePage:
-        with call.service.reading:
-            page = call.service.reader.outcomes(experiment.seq, after, limit + 1)
+        page = call.service.ask(lambda reader: reader.outcomes(experiment.seq, after, limit + 1))
         page = folded(page, call.service, lambda entry: entry.seq)
         more = str(page[limit - 1].seq) if len(page) > limit else None
         outcomes = []

@@ -30,6 +30,7 @@ async def create(call: Call) -> Answer:
 async def read(call: Call) -> Answer:
     """All about an experiment."""
     call.query()
+    await experiment_of(call.service, call.name)
     return Answer(200, call.service.experiment_view(call.name))
 
 
@@ -63,11 +64,10 @@ async def list_all(call: Call) -> Answer:
 
 async def list_events(call: Call) -> Answer:
     """What happened to the experiment itself: creation, changes of arms, closing."""
-    experiment, (after, limit) = experiment_of(call.service, call.name), call.page()
+    experiment, (after, limit) = await experiment_of(call.service, call.name), call.page()
 
     def find() -> EventPage:
-        with call.service.reading:
-            page = call.service.reader.events(experiment.seq, after, limit + 1)
+        page = call.service.ask(lambda reader: reader.events(experiment.seq, after, limit + 1))
         page = folded(page, call.service, lambda entry: entry.seq)
         more = str(page[limit - 1].seq) if len(page) > limit else None
         events = [Event(EVENTS[entry.kind], iso(entry.at), msgspec.Raw(entry.body or b"{}")) for entry in page[:limit]]  # type: ignore[arg-type]

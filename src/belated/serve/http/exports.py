@@ -3,7 +3,8 @@
 import csv
 import io
 import tempfile
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -73,33 +74,34 @@ def as_parquet(journal: Journal, experiment: Experiment, until: int, folder: Pat
 async def to_csv(call: Call) -> Answer:
     """All decisions as CSV."""
     call.query()
-    experiment = experiment_of(call.service, call.name)
-    engine = call.service.engine
-    content = iterate_in_threadpool(stream(engine.journal.reader(), experiment, engine.fold.seq))
-    return Answer(200, content, attachment(experiment, "csv"), "text/csv; charset=utf-8")
+    service, experiment = call.service, await experiment_of(call.service, call.name)
+
+    def chunks() -> Iterator[bytes]:
+        yield from stream(service.open_reader(), experiment, service.engine.fold.seq)
+
+    return Answer(200, await begun(chunks()), attachment(experiment, "csv"), "text/csv; charset=utf-8")
 
 
 async def to_parquet(call: Call) -> Answer:
     """All decisions as Parquet."""
     call.query()
-    experiment, engine = experiment_of(call.service, call.name), call.service.engine
+    service, experiment = call.service, await experiment_of(call.service, call.name)
 
     def chunks() -> Iterator[bytes]:
         with tempfile.TemporaryDirectory() as folder:
-            file = as_parquet(engine.journal.reader(), experiment, engine.fold.seq, Path(folder)).open("rb")
+            file = as_parquet(service.open_reader(), experiment, service.engine.fold.seq, Path(folder)).open("rb")
             with file:
                 while chunk := file.read(CHUNK):
                     yield chunk
 
-    content = chunks()
-    first = await run_in_threadpool(next, content)  # what goes wrong does so before the answer begins
-
-    def whole() -> Iterator[bytes]:
-        yield first
-        yield from content
-
     media = "application/vnd.apache.parquet"
-    return Answer(200, iterate_in_threadpool(whole()), attachment(experiment, "parquet"), media)
+    return Answer(200, await begun(chunks()), attachment(experiment, "parquet"), media)
+
+
+async def begun(content: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """The content of an answer: what goes wrong at first does so before the answer begins."""
+    first = await run_in_threadpool(next, content)
+    return iterate_in_threadpool(chain((first,), content))
 
 
 def attachment(experiment: Experiment, ending: str) -> dict[str, str]:

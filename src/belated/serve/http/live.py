@@ -32,7 +32,7 @@ async def events(call: Call, document: Callable[[], Any]) -> AsyncIterator[bytes
 async def watch(call: Call) -> Answer:
     """An experiment's document as a stream of events."""
     call.query()
-    name = experiment_of(call.service, call.name).name
+    name = (await experiment_of(call.service, call.name)).name
     return Answer(200, events(call, lambda: call.service.experiment_view(name)), media=STREAM)
 
 

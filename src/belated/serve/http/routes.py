@@ -38,8 +38,10 @@ async def healthy(_call: Call) -> Answer:
 
 async def ready(call: Call) -> Answer:
     """Decisions and reports are accepted."""
-    if call.service.writer.failure or call.service.is_stopping:
-        raise Problem(503, "the service is stopping" if call.service.is_stopping else "the store cannot be written")
+    if call.service.is_stopping:
+        raise Problem(503, "the service is stopping")
+    if (refusal := call.service.writer.refusal()) is not None:  # why is not for everyone
+        raise Problem(503, "the store cannot be written", refusal.headers)
     return Answer(200, d.Health("ok"))
 
 
