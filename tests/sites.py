@@ -80,7 +80,7 @@ def behind_a_relay() -> Iterator[Site]:
 def in_namespaces() -> Iterator[Site]:
     """The database in one network, the far server in another, and a cable. What is sent into the cut is lost."""
     cable = network.Cable()
-    cluster, inside = Cluster(cable.near), network.inside(cable.far)
+    cluster, inside = Cluster(namespace=cable.near), network.inside(cable.far)
 
     def serve_far(folder: Path, url: str) -> Served:
         return Inside(folder, "--store", url, inside=inside)
