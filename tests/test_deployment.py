@@ -150,7 +150,7 @@ def test_an_upgrade_begins_with_the_migration(database: str, tmp_path: Path, mon
             assert old.get("/readyz").status_code == 200
             new._rows("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
                       " AND datname = current_database()")  # fmt: skip
-            assert becomes(lambda: old.get("/readyz").status_code == 503)
+            assert becomes(lambda: "use the release that wrote it" in (tmp_path / "service.log").read_text())
+            assert old.get("/readyz").status_code == 503
             assert old.post("/v1/experiments/layout/decisions").status_code == 503
-            assert "use the release that wrote it" in (tmp_path / "service.log").read_text()
             assert new.last() == 7
