@@ -27,7 +27,7 @@ from service import Served
 
 SHIPPED = Path(__file__).parent.parent / "deploy" / "postgresql.conf"
 FEW = 4  # connections to each replica: so few that it waits for its commits, not for a processor
-DELAY = 2000  # microseconds
+DELAY = 4000  # microseconds
 SECONDS, REPEATS = 4, 3
 SINGLE_ROW = """
 INSERT INTO inserted (at, experiment, round, probability, nonce, seen, arm, position, kind, request)
