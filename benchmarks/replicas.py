@@ -190,7 +190,8 @@ def two() -> None:
 
     The callers wait for their answers: a replica gets as much as its commits allow. On a machine with few cores and a
     fast disk that is more than the cores can do for two, and the cores would be measured: so the bar is for commits of
-    a network's length. PostgreSQL commits what comes together together, and is asked for a fraction of what it can.
+    a network's length, and the ratio without that is printed beside it. The delay also lets two commits meet in one
+    flush, which they otherwise rarely do: it is a friendlier case than a disk that is slow by itself.
     """
     with server() as cluster, cluster.database() as url, replicas(url, 2) as served:
         with closing(cluster.admin()) as admin:
