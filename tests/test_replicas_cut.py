@@ -21,7 +21,7 @@ from service import Served
 from sites import WAYS, Site
 from waiting import until
 
-NOTICED: Final = 8.0  # seconds after which a server that is cut off must refuse, and all that it had accepted
+NOTICED: Final = 7.5  # seconds after which a server that is cut off must refuse, and all that it had accepted
 PROMPT: Final = 1.0  # seconds in which it refuses from then on, and always says that it is alive
 PAUSE: Final = 2.0  # seconds that others may be held up
 CUT: Final = 5.0  # seconds for which it must go on refusing: longer than a try to connect

@@ -17,6 +17,7 @@ COMMON_REWARD = 0.5  # what everyone reports of the decisions that all have aske
 READ_AGAIN = 20  # of the decisions a client dealt with last: they were most at risk when the service ended
 GIVEN_UP = 0.3  # of the requests without an answer
 BREATH = 0.05  # seconds after a failure
+THINKING = 0.03  # seconds at most between two requests of one who wanders: servers that start need the processor too
 READING = 0.05  # of the answers are followed by a look at what was acknowledged before
 NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # to load them takes longer than many requests
 
@@ -68,6 +69,7 @@ class Visitor:
                 else:
                     avoided = None
                     self._take(response)
+                    over.wait(self._random.uniform(0, THINKING))
                     if self._random.random() < READING:
                         self._look(http, self._random.choice(replicas).url, READ_AGAIN // 10)
 
