@@ -1,8 +1,10 @@
 """Many visitors at once, and what must be true of a service after they have been there."""
 
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
 from random import Random
 from threading import Event, Semaphore
 from typing import NamedTuple
@@ -95,6 +97,20 @@ def check_store(journal: Journal, visitors: Sequence[Visitor]) -> None:
 
 
 # -- several servers of one store ------------------------------------------------------------------------------------
+
+
+@contextmanager
+def started(url: str, folder: Path, number: int) -> Iterator[list[Served]]:
+    """So many servers of one store."""
+    folders = [folder / f"replica-{place}" for place in range(number)]
+    for one in folders:
+        one.mkdir()
+    with ExitStack() as stack:
+        with ThreadPoolExecutor(number) as pool:
+            made = list(pool.map(lambda one: Served(one, "--store", url), folders))
+        for served in made:
+            stack.enter_context(served)
+        yield made
 
 
 def document(served: Served, name: str) -> Document:

@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 from threading import Event
@@ -15,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import httpx
 import pytest
 from askers import DECISIONS, NAME, Asker, asking, check, metrics, wait_for_answers
+from crowd import started
 from postgres import PASSWORD
 from power import seeded
 from service import Served
@@ -52,19 +52,13 @@ class Servers(NamedTuple):
 
 @pytest.fixture
 def servers(site: Site, tmp_path: Path) -> Iterator[Servers]:
-    with site.cluster.database() as made, ExitStack() as stack, ThreadPoolExecutor(3) as pool:
-        name = made.rpartition("/")[2]
-        folders = [tmp_path / name for name in ("far", "one", "two")]
-        for folder in folders:
-            folder.mkdir()
-        near = [pool.submit(Served, folder, "--store", site.near(name)) for folder in folders[1:]]
-        far = site.serve_far(folders[0], site.far(name))
-        servers = Servers(site, site.near(name), site.far(name), far, [one.result() for one in near])
-        for served in servers.all:
-            stack.enter_context(served)
-        assert far.post("/v1/experiments", {"name": NAME, "arms": ["a", "b", "c"]}).status_code == 201
-        yield servers
-        site.heal()
+    with site.cluster.database() as made:
+        name, folder = made.rpartition("/")[2], tmp_path / "far"
+        folder.mkdir()
+        with started(site.near(name), tmp_path, 2) as near, site.serve_far(folder, site.far(name)) as far:
+            assert far.post("/v1/experiments", {"name": NAME, "arms": ["a", "b", "c"]}).status_code == 201
+            yield Servers(site, site.near(name), site.far(name), far, near)
+            site.heal()
 
 
 def is_ready(served: Served) -> bool:

@@ -4,13 +4,13 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Event
 from typing import Final, NamedTuple
 
 import pytest
-from crowd import Crowd, check_answers, check_folds, check_statuses, check_store, gather
+from crowd import Crowd, check_answers, check_folds, check_statuses, check_store, gather, started
 from postgres import PASSWORD, Cluster
 from service import Served
 from traffic import EXPERIMENTS
@@ -32,19 +32,6 @@ def own_cluster() -> Iterator[Cluster]:
     made = Cluster()
     yield made
     made.remove()
-
-
-@contextmanager
-def started(url: str, folder: Path) -> Iterator[list[Served]]:
-    """Servers of one store."""
-    with ExitStack() as stack, ThreadPoolExecutor(REPLICAS) as pool:
-        folders = [folder / f"replica-{number}" for number in range(REPLICAS)]
-        for one in folders:
-            one.mkdir()
-        made = list(pool.map(lambda one: Served(one, "--store", url), folders))
-        for served in made:
-            stack.enter_context(served)
-        yield made
 
 
 @contextmanager
@@ -122,7 +109,7 @@ def test_fifty_kills_and_ten_crashes_of_the_database_lose_and_repeat_nothing(
     own_cluster: Cluster, tmp_path: Path
 ) -> None:
     with own_cluster.database() as url:
-        with started(url, tmp_path) as replicas, ThreadPoolExecutor(REPLICAS) as pool:
+        with started(url, tmp_path, REPLICAS) as replicas, ThreadPoolExecutor(REPLICAS) as pool:
             chaos = Chaos(replicas, own_cluster, gather(replicas[0], CLIENTS), pool)
             recoveries, began = [], time.monotonic()
             with busy(chaos.crowd, replicas):

@@ -1,14 +1,13 @@
 """Servers that fall behind the journal say so, go on, and catch up; lost connections are made again."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
 import pytest
 from askers import DECISIONS, NAME, Asker, Call, asking, check, metrics, report_of, wait_for_answers
-from crowd import settle
+from crowd import settle, started
 from postgres import Cluster
 from service import Served
 from waiting import until
@@ -19,13 +18,7 @@ END = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s
 
 @pytest.fixture
 def replicas(database: str, tmp_path: Path) -> Iterator[list[Served]]:
-    with ExitStack() as stack, ThreadPoolExecutor(2) as pool:
-        folders = [tmp_path / name for name in ("one", "two")]
-        for folder in folders:
-            folder.mkdir()
-        servers = list(pool.map(lambda folder: Served(folder, "--store", database), folders))
-        for served in servers:
-            stack.enter_context(served)
+    with started(database, tmp_path, 2) as servers:
         assert servers[0].post("/v1/experiments", {"name": NAME, "arms": ["a", "b", "c"]}).status_code == 201
         settle(servers, database, [])
         yield servers

@@ -1,15 +1,18 @@
 """A store that cannot be reached for a while: what a server does meanwhile, and that nothing of it remains."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import pytest
-from engines import Driven, counts
+from engines import Driven, counts, state
 
 from belated.errors import StoreUnreachable
 from belated.serve.engine import Engine
+from belated.serve.entries import Entry
+from belated.serve.requests import Answers, Decide, Item, Report, Request
 
 
 @pytest.fixture
@@ -65,3 +68,42 @@ def test_another_thread_may_ask_for_the_time_while_the_clock_is_behind(driven: D
     finally:
         sys.settrace(None)
     assert lines[0] > 3
+
+
+@pytest.mark.parametrize("method", ["requested", "find", "append"])
+def test_a_group_that_is_cut_off_half_way_leaves_nothing_behind(driven: Driven, method: str) -> None:
+    driven.create()
+    [decision] = driven.decide()
+    before = state(driven)
+    group: list[Request] = [Decide("layout", 2, "k"), Report([Item(decision.id, "reward", 1.0)])]
+    fail_at(driven, method, 1)
+    with pytest.raises(StoreUnreachable):
+        driven.engine.process(group)
+    assert state(driven) == before
+    answers, statuses = driven.engine.process(group)
+    assert isinstance(answers, Answers)
+    assert (answers.replayed, statuses) == (False, ["applied"])
+    assert counts(driven) == {"decisions": 3, "reported": 1}
+
+
+def test_a_group_that_is_written_but_not_answered_has_one_effect(driven: Driven) -> None:
+    """The connection is lost when the database has committed: nothing is folded but what is read later."""
+    driven.create()
+    [decision] = driven.decide()
+    folded, append = state(driven)[1], driven.engine.journal.append
+
+    def lose(entries: Sequence[Entry]) -> list[int]:
+        append(entries)
+        raise StoreUnreachable("cut")
+
+    driven.engine.journal.append = lose  # type: ignore[method-assign]
+    group: list[Request] = [Decide("layout", 2, "k"), Report([Item(decision.id, "reward", 1.0)])]
+    with pytest.raises(StoreUnreachable):
+        driven.engine.process(group)
+    assert driven.engine.fold.snapshot().state == folded
+    driven.engine.journal.append = append  # type: ignore[method-assign]
+    driven.engine.catch_up()
+    answers, statuses = driven.engine.process(group)
+    assert isinstance(answers, Answers)
+    assert (answers.replayed, statuses) == (True, ["duplicate"])
+    assert counts(driven) == {"decisions": 3, "reported": 1}
