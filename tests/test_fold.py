@@ -1,5 +1,6 @@
 """State is a fold of the journal: the same to the last bit, however and whenever it is computed."""
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,31 @@ def test_the_learner_is_the_librarys(tmp_path: Path, tuning: Any, default: float
                 hand.close(known[id].round) if default is None else hand.tell(known[id].round, default)
     assert hand.snapshot() == driven["layout"].learner.snapshot()
     assert 0 < driven["layout"].counts.late < driven["layout"].counts.expired
+
+
+def test_a_snapshot_of_entries_that_are_gone_is_not_used(tmp_path: Path) -> None:
+    """As after a restore of an older backup beside newer snapshots."""
+    driven = Driven(tmp_path)
+    driven.create()
+    driven.decide()
+    now = driven.engine.fold.snapshot()
+    driven.engine.journal.save(now._replace(seq=now.seq + 5))
+    assert load(driven.engine.journal).snapshot() == now
+    assert verify(driven.engine.journal).problems == [
+        f"there is a snapshot after entry {now.seq + 5}, but no such entry"
+    ]
+
+
+def test_decisions_drawn_from_the_state_of_a_snapshot_are_checked(tmp_path: Path) -> None:
+    driven = Driven(tmp_path)
+    driven.create()
+    driven.decide(size=5)
+    driven.restart(snapshot=True)
+    driven.decide()
+    assert verify(driven.engine.journal)[3:] == ([], 0)
+    with closing(apsw.Connection(str(driven.path))) as database:
+        database.execute("UPDATE journal SET probability = 0.9 WHERE seq = (SELECT max(seq) FROM journal)")
+    assert verify(driven.engine.journal).problems[0] == "entry 7: its arm was not drawn with the probability 0.9"
 
 
 # -- what must not be folded ----------------------------------------------------------------------------------------

@@ -255,6 +255,16 @@ def test_secrets_are_compared_in_constant_time(tmp_path: Path, monkeypatch: pyte
     assert all(len(part) == 32 for pair in compared for part in pair)
 
 
+def test_a_store_that_has_lost_its_keys_does_not_open_the_door(tmp_path: Path) -> None:
+    journal = Driven(tmp_path).engine.journal
+    keys.create(journal, "admin", None)
+    gate = Gate(journal.keys())
+    gate.learn([])
+    assert gate.is_locked
+    with pytest.raises(Problem, match="401"):
+        gate.admit(None, "admin")
+
+
 def test_revoking_the_last_key_does_not_open_the_door(tmp_path: Path) -> None:
     journal = Driven(tmp_path).engine.journal
     assert not Gate(journal.keys()).is_locked

@@ -266,6 +266,25 @@ def test_waits_end_once_and_all_of_them_end(fleet: Fleet) -> None:
     assert counts(fleet.all[0]) == {"decisions": 120, "expired": 120}
 
 
+def test_who_is_always_too_late_is_asked_to_come_again(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was written, so nothing is wrong with the store."""
+    one, two, _ = fleet.all
+    one.create()
+    one.decide(key="k")
+    monkeypatch.setattr(two.engine.journal, "requested", lambda *_: [])
+    monkeypatch.setattr(two.engine.journal, "named", lambda *_: None)
+    late, other = two.engine.process([Decide("layout", 1, "k"), Create(Settings("new", ["a", "b"]))])
+    assert isinstance(late, Problem)
+    assert late.status == 404
+    two.engine.catch_up()
+    late = two.do(Decide("layout", 1, "k"))
+    assert (late.status, late.headers) == (503, {"Retry-After": "1"})
+    monkeypatch.undo()
+    assert two.decide(key="k")
+    assert not isinstance(other, Problem)
+    fleet.agree()
+
+
 # -- changes of an experiment ----------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ import pytest
 from catalogue import TUNINGS
 from oracles import Log, literal_certificate, slow_argmin
 
-from belated import FTRL, Advanced, Shadow, Simple, Tuning
+from belated import FTRL, Advanced, Decision, Shadow, Simple, Tuning
 from belated.errors import InvalidInput
 from belated.lags import Drawn, rates_of
 from belated.shared import Places, SharedLearner
@@ -281,6 +281,42 @@ def test_edges_that_do_not_fit_are_refused(edges: list[float]) -> None:
     learner = FTRL(2, Shadow(), seed=0)
     with pytest.raises(InvalidInput, match="each decision needs its edge"):
         learner.record_batch([0, 1], [0.5, 0.5], lag=learner.overtake(learner.drawn()), edges=edges)
+
+
+def lossy(suffered: float) -> FTRL:
+    """A learner that has lost so much, with some rounds open."""
+    learner = FTRL(2, Shadow(), seed=0)
+    for _ in range(1000):
+        learner.tell(learner.ask().round, 0.5)
+    snapshot = learner.snapshot()
+    snapshot["clock"]["suffered"], snapshot["losses"] = suffered, [0.0, 50_000.0]
+    learner = FTRL.restore(snapshot)
+    learner.record_batch([1] * 6, [0.5] * 6)
+    return learner
+
+
+def test_an_alarm_of_the_solve_before_they_are_entered_is_paid_for_too() -> None:
+    def raises(learner: FTRL) -> bool:
+        copy = FTRL.restore(learner.snapshot())
+        copy.ask()
+        return bool(copy._clock["alarm"][0])
+
+    low, high = 0.0, 1000.0
+    for _ in range(20):
+        middle = (low + high) / 2
+        low, high = (low, middle) if raises(lossy(middle)) else (middle, high)
+    learner = lossy(low)
+    drawn = learner.drawn()
+    for _ in range(30):  # late outcomes replace their default
+        learner.amend(Decision(1, 1, 0.5), 0.0, 1.0)
+    assert not learner._clock["alarm"][0]
+    assert learner.overtake(drawn).surcharge == 1
+    assert learner._clock["alarm"][0]
+
+
+def test_a_distribution_that_serves_several_draws_cannot_be_shared() -> None:
+    with pytest.raises(InvalidInput, match="refresh must be 1, got 3"):
+        SharedLearner(FTRL(2, seed=0, refresh=3), 0)
 
 
 def test_an_alarm_is_paid_for_by_those_who_had_not_heard_it() -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -137,6 +138,33 @@ def test_the_demonstration_runs_with_keys_too(tmp_path: Path) -> None:
     with Served(tmp_path, "--workers", "2", "--demo") as served:
         assert served.get("/v1/experiments/demo").status_code == 401
         until(lambda: served.get("/v1/experiments/demo", Authorization=key).json().get("decisions", 0) > 5)
+
+
+def test_it_can_be_started_again_at_once_at_the_same_port(tmp_path: Path) -> None:
+    """Connections that the service itself has closed linger, and must not hold the port."""
+    with Served(tmp_path, "--workers", "2") as served:
+        port = int(served.url.rpartition(":")[2])
+        callers = [socket.create_connection(("127.0.0.1", port)) for _ in range(8)]
+        for caller in callers:
+            caller.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            assert caller.recv(1000).startswith(b"HTTP/1.1 200")
+        assert served.stop() == 0
+        for caller in callers:
+            caller.close()
+    for workers in ("2", "1"):
+        with Served(tmp_path, "--workers", workers, "--port", str(port)) as served:
+            assert served.get("/healthz").status_code == 200
+
+
+def test_children_of_others_are_none_of_its_business(tmp_path: Path) -> None:
+    script = f"sleep 1 & exec {sys.executable} -m belated serve --port 0 --workers 2"
+    with subprocess.Popen(["sh", "-c", script], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603, S607
+        assert process.stdout is not None
+        url = process.stdout.readline().split("ready: ")[1].split()[0]
+        until(lambda: len(children(process.pid)) == 2)
+        assert httpx.get(f"{url}/readyz", verify=NO_TLS).status_code == 200
+        process.terminate()
+        assert process.wait(30) == 0
 
 
 @pytest.mark.parametrize("wrong", [["--store", "no/such/folder/belated.db"], ["--host", "0.0.0.0"]])  # noqa: S104

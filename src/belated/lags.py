@@ -27,7 +27,7 @@ class Lag(NamedTuple):
     missed: int  # rounds that were outstanding then, and are not now
     since: int  # rounds entered then
     gap: float  # what a round has been charged since then
-    surcharge: float  # 1 if an alarm was raised since then
+    surcharge: float  # 1 if an alarm was raised since then, also by the solve before they are entered
 
 
 def drawn_now(clock: Any) -> Drawn:
@@ -55,4 +55,4 @@ def lag_since(drawn: Drawn, clock: Any, tuning: Tuning, n_arms: int) -> Lag:
         raise InvalidInput(f"{drawn} is no earlier state of this learner, which is at {now}")
     alpha, beta = rates_of(drawn, tuning, n_arms)
     dip = max(0.0, beta - rates_of(drawn, tuning, n_arms, missed)[1])
-    return Lag(alpha, beta, dip, missed, drawn.round, gap, float(now.alarm > drawn.alarm))
+    return Lag(alpha, beta, dip, missed, drawn.round, gap, surcharge=0.0)

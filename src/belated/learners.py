@@ -239,7 +239,8 @@ class FTRL:
             kernels.solve(self._clock[0], self._policies, self._cdf, *rates)
             self._clock["left"] = 0
             self._clock["charge"] += lag.dip * math.log(self._n_arms)
-        return lag
+            is_alarmed = int(self._clock["alarm"][0]) > drawn.alarm  # perhaps by this very solve
+        return lag._replace(surcharge=float(is_alarmed))
 
     def record_batch(
         self,

@@ -60,6 +60,8 @@ class SharedLearner:
     """FTRL over numbered events; `seen` of a decision is the last event that its copy had folded when it drew."""
 
     def __init__(self, learner: FTRL, last: int) -> None:
+        if learner.refresh != 1:
+            raise InvalidInput(f"a shared learner solves for every draw: refresh must be 1, got {learner.refresh}")
         self.learner, self.last = learner, last  # the place of the newest event
         self._solved, self._moved = last, 0  # the events that the distribution in force knows; the first after them
         self._seen = -1  # of the decisions entered last, while nothing else has happened

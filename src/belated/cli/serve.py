@@ -183,5 +183,8 @@ def verify(store: Store = STORE) -> None:
         + ("DIFFERENT" if verdict.problems else "the same, bit for bit"),
         highlight=False,
     )
+    if verdict.unchecked:
+        said = f"{verdict.unchecked:,} decisions were drawn from states too old to compare their probabilities with"
+        console.print(said, soft_wrap=True, highlight=False)
     if verdict.problems:
         raise typer.Exit(1)

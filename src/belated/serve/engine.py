@@ -23,7 +23,7 @@ from belated.serve.entries import MICROSECONDS, Entry, with_seq
 from belated.serve.experiments import Experiment
 from belated.serve.expiry import Expiry
 from belated.serve.journal import PAGE, Conflict, Found, Journal
-from belated.serve.problems import Problem, behind
+from belated.serve.problems import Problem, behind, not_now
 from belated.serve.reports import is_of, judge, look_up
 from belated.serve.requests import Answers, ChangeArms, Close, Create, Decide, Decided, Report, Request, Result
 
@@ -160,7 +160,7 @@ class Engine:
             log.info(entry.kind.name.lower(), extra={"experiment": name, "entry": written.seq})
             self._reach(written.seq)
             return self.fold.by_name[name], True
-        raise StoreError(f"{name!r} could not be changed: other servers change it all the time")
+        raise not_now(f"{name!r} could not be changed: other servers change it all the time")
 
     # -- decisions and reports ------------------------------------------------------------------------------------
 
@@ -182,7 +182,8 @@ class Engine:
                 results[place] = statuses
             self._replay_twins(asked, results)
             return
-        raise StoreError("a group of requests could not be written: other servers are always faster")
+        for place in places:
+            results[place] = not_now("this could not be written: other servers were always faster")
 
     def _draw(self, asked: list[Asked], entries: list[Entry], results: list[Result]) -> list[Drawn]:
         """Answer what has been answered before, and append entries for the rest."""

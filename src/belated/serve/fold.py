@@ -84,8 +84,11 @@ def restore(snapshot: Snapshot) -> Fold:
 
 def newest(journal: Journal) -> Fold:
     """The newest snapshot that can be read; nothing if there is none: a snapshot is only a shortcut."""
+    last = journal.last()
     for snapshot in journal.snapshots():
         try:
+            if snapshot.seq > last:
+                raise SnapshotError(f"it is of entry {snapshot.seq}, the journal ends at {last}: entries were lost")
             return restore(snapshot)
         except SnapshotError as error:
             log.warning("a snapshot is not used", extra={"entry": snapshot.seq, "reason": str(error)})

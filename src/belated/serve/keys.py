@@ -55,17 +55,14 @@ class Gate:
 
     def __init__(self, keys: list[Key], lent: Sequence[Key] = ()) -> None:
         self._lent = {key.id: key for key in lent}  # for parts of the service itself
+        self.is_locked = False  # once there was a key, revoked or not: nothing that happens to a store opens the door
         self.learn(keys)
 
     def learn(self, keys: list[Key]) -> None:
         """These are the keys now."""
         self._keys = {key.id: key for key in keys}
+        self.is_locked = self.is_locked or bool(keys)
         self._learned_at = time.monotonic()
-
-    @property
-    def is_locked(self) -> bool:
-        """Whether there are keys, revoked ones included: revoking the last one must not open the door."""
-        return bool(self._keys)
 
     def admit(self, authorization: str | None, needed: Scope) -> Grant:
         """What the caller may do, or a Problem 401 or 403."""

@@ -146,6 +146,8 @@ class PostgresJournal(SQLJournal):
     def _insert(self, arrays: list[Array]) -> list[int]:
         """One statement is one transaction, and one round trip."""
         with self._link.using("written") as connection:
+            if self._connection_number != self._link.number:
+                self._begin_anew(connection)
             self._link.warnings.clear()
             try:
                 places = [row[0] for row in _all(connection, INSERT, arrays)]

@@ -35,7 +35,9 @@ def listen(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
     """The socket, or an error that says what to do; `is_shared`: others may be bound to the same address."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT if is_shared else socket.SO_REUSEADDR, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # also where it is shared: else none could start again
+    if is_shared:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
         sock.bind((host, port))
     except (OSError, OverflowError) as error:

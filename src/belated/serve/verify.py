@@ -1,7 +1,7 @@
 """Verifying a store: fold the journal from nothing and compare with what was saved, bit for bit."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Final, NamedTuple, final
 
 import msgspec
@@ -40,16 +40,15 @@ class Draws:
 
     def __init__(self, fold: Fold) -> None:
         self._fold, self.unchecked = fold, 0
-        self._wanted: dict[int, set[int]] = {}  # by place: the experiments from which somebody drew there
+        self._wanted: dict[int, dict[int, set[int]]] = {}  # by place and experiment: the arms that somebody drew there
         self._chances: dict[tuple[int, int], dict[int, float]] = {}
 
-    def pieces(self, stream: Iterable[Entry]) -> Iterator[list[Entry]]:
+    def pieces(self, stream: Iterable[Entry], stops: Container[int]) -> Iterator[list[Entry]]:
         """The same entries; a piece ends where a state is wanted, and is to be folded before the next is taken."""
         piece: list[Entry] = []
-        self._note(self._fold.seq)
         for entry in self._look_ahead(stream):
             piece.append(entry)
-            if entry.seq in self._wanted or len(piece) == PIECE:
+            if entry.seq in self._wanted or entry.seq in stops or len(piece) == PIECE:
                 yield piece
                 self._note(entry.seq)
                 piece = []
@@ -59,7 +58,8 @@ class Draws:
         waiting: deque[Entry] = deque()
         for entry in stream:
             if entry.kind is Kind.DECIDED and (entry.seen or 0) >= self._fold.seq:
-                self._wanted.setdefault(entry.seen or 0, set()).add(entry.experiment)
+                at = self._wanted.setdefault(entry.seen or 0, {})
+                at.setdefault(entry.experiment, set()).add(entry.arm or 0)
             waiting.append(entry)
             if len(waiting) > AHEAD:
                 yield waiting.popleft()
@@ -67,10 +67,11 @@ class Draws:
 
     def _note(self, seq: int) -> None:
         self._chances = {place: x for place, x in self._chances.items() if place[0] > seq - 2 * AHEAD}
-        for number in self._wanted.pop(seq, ()):
+        for number, arms in self._wanted.pop(seq, {}).items():
             if number in self._fold.experiments:
                 one = self._fold.experiments[number]
-                self._chances[seq, number] = dict(zip(one.era.arms, one.distribution().tolist(), strict=True))
+                chances = zip(one.era.arms, one.distribution().tolist(), strict=True)
+                self._chances[seq, number] = {arm: chance for arm, chance in chances if arm in arms}
 
     def contradicts(self, entry: Entry) -> bool:
         """Whether the arm was not drawn with the probability that is written down."""
@@ -82,17 +83,17 @@ class Draws:
 def verify(journal: Journal, progress: Callable[[int], None] = lambda _: None) -> Verdict:
     """Check the store itself, refold, and compare with every snapshot and with what a start would load."""
     problems = journal.check()
-    last = journal.last()
-    snapshots = {one.seq: one for one in journal.snapshots() if one.version == VERSION}
-    fold, count = Fold(), 0
+    saved = {one.seq: one for one in journal.snapshots() if one.version == VERSION}
+    fold, count, snapshots = Fold(), 0, saved.copy()
     draws = Draws(fold)
     try:
-        for until in sorted({*snapshots, last}):
-            for piece in draws.pieces(counted(entries(journal, fold.seq, until), progress)):
-                fold.apply(piece, lambda batch: problems.extend(contradictions(batch, draws, journal)))
-                count += len(piece)
-            if until in snapshots and fold.snapshot().state != snapshots[until].state:
-                problems.append(f"the snapshot after entry {until} is not what the journal folds to")
+        for piece in draws.pieces(counted(entries(journal, 0, journal.last()), progress), saved):
+            fold.apply(piece, lambda batch: problems.extend(contradictions(batch, draws, journal)))
+            count += len(piece)
+            snapshot = saved.pop(fold.seq, None)
+            if snapshot is not None and fold.snapshot().state != snapshot.state:
+                problems.append(f"the snapshot after entry {fold.seq} is not what the journal folds to")
+        problems += [f"there is a snapshot after entry {seq}, but no such entry" for seq in saved]
     except SENSELESS as error:
         problems.append(f"what follows entry {fold.seq} cannot be folded: {type(error).__name__}: {error}")
     if not problems and (again := load(journal)).seq == fold.seq and again.snapshot() != fold.snapshot():

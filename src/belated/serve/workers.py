@@ -5,7 +5,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from threading import Thread
 from typing import Final, NoReturn, final
 
@@ -20,7 +20,7 @@ log = logging.getLogger("belated.workers")
 
 
 def serve(plan: Plan, count: int, announce: Announce, begin: Announce) -> None:
-    """Serve with so many processes; `begin` is called once, in one that serves."""
+    """Serve with so many processes; `begin` is called in the first of them, and in whoever takes its place."""
     if count == 1:
         run.serve(plan, [announce, begin])
         return
@@ -90,6 +90,8 @@ class Supervisor:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
     def _bury(self, pid: int, status: int) -> None:
+        if pid not in self._workers:
+            return  # who runs this process may have given it other children
         number, code = self._workers.pop(pid), os.waitstatus_to_exitcode(status)
         if self._signal:
             self._failures += code not in (0, -signal.SIGTERM)  # that one had only begun, and accepted nothing
@@ -102,7 +104,8 @@ class Supervisor:
         passed = signal.SIGINT if self._signal else signal.SIGTERM
         self._signal = number
         for pid in self._workers:
-            os.kill(pid, passed)
+            with suppress(ProcessLookupError):  # it has just ended
+                os.kill(pid, passed)
 
     def _work(self, number: int) -> NoReturn:
         """In the child: serve, and end with it."""

@@ -75,6 +75,7 @@ class Writer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = Thread(target=self._run, name="belated-writer")
         self._next_expiry = self._next_look = self._next_turn = 0.0
+        self._pause = SOON
         self.committed: Callable[[float, int], None] = lambda _seconds, _entries: None  # metrics listen here
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -192,15 +193,17 @@ class Writer:
         """What is due: fold what others have written, end waits, look at the store, or try whether it is back."""
         now = time.monotonic()
         if self.failure:
-            if self.may_recover and now >= self._next_turn:
-                self._try_again()
-            self._next_turn = max(self._next_turn, now + RETRY_EVERY)
+            if now >= self._next_turn:
+                if self.may_recover:
+                    self._try_again()
+                self._next_turn = time.monotonic() + RETRY_EVERY
             return
         if self.engine.is_behind or now >= self._next_turn:
             self._guarded(self._catch_up)
+            self._pause = min(TAIL_EVERY, 2 * self._pause) if self.engine.is_behind else SOON
+            self._next_turn = time.monotonic() + (self._pause if self.engine.is_behind else TAIL_EVERY)
         if not self.failure and now >= self._next_expiry:
             self._guarded(self._tidy)
-        self._next_turn = time.monotonic() + (SOON if self.engine.is_behind else TAIL_EVERY)
 
     def _catch_up(self) -> None:
         self.engine.catch_up()
