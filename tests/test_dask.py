@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 from rich.console import Console
-from test_sweeps import continues, files, heard, same
+from test_sweeps import continues, files, same
 
 import belated
 from belated import ClusterError, InvalidInput, cli, lab
@@ -134,9 +134,7 @@ def test_a_game_that_kills_its_workers_is_named(strict: Any, tmp_path: Path) -> 
     comparison = Comparison(("zs20-simple", crashing), rounds=100, seeds=2)
     with pytest.raises(ClusterError, match="5 workers died while they were busy with crashing, seed 1: see their logs"):
         compare(comparison, client=strict, folder=tmp_path)
-    kept = len(files(tmp_path))
-    assert kept >= 2
-    assert heard(comparison, tmp_path) == f"{kept} of 4 games were in {tmp_path} already"
+    assert same(compare(comparison, folder=tmp_path), compare(comparison))  # whatever was finished there
 
 
 def test_an_error_in_a_game_is_the_same_as_here(client: Any) -> None:

@@ -3,6 +3,7 @@
 import logging
 import signal
 import time
+from asyncio import CancelledError
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -101,21 +102,24 @@ def _play_all(
     data = _send(client, problem)
     waiting = _submit(client, games, data, at)
     blamed: Counter[str] = Counter()
-    completed = as_completed(list(waiting), client.loop, with_results=True, raise_errors=False)
+    completed = as_completed(list(waiting), client.loop)
     try:
-        for future, result in completed:
+        for future in completed:
+            outcome = _outcome(client, future)
+            if outcome is None:
+                completed.add(future)
+                continue
             game = waiting.pop(future)
-            if future.status == "finished":
-                finish(game, result)
+            if isinstance(outcome, Played):
+                finish(game, outcome)
                 progress.advance(problem.n_rounds)
                 continue
-            error = _as_error(result)
-            if not isinstance(error, KilledWorker):
-                raise error
-            if error.task == future.key:
-                _blame(blamed, f"{game[0]}, seed {game[1]}", error)
-            elif error.task == data.key:
-                _blame(blamed, "the problem", error)
+            if not isinstance(outcome, KilledWorker):
+                raise outcome
+            if outcome.task == future.key:
+                _blame(blamed, f"{game[0]}, seed {game[1]}", outcome)
+            elif outcome.task == data.key:
+                _blame(blamed, "the problem", outcome)
                 data = _send(client, problem)
             again = _submit(client, {game: games[game]}, data, at)
             waiting |= again
@@ -148,13 +152,21 @@ def _submit(client: "Client", games: Games, data: "Future", at: Integers) -> "di
     return dict(zip(client.map(_play_there, players, seeds, **told, pure=False), games, strict=True))
 
 
-def _as_error(result: Any) -> Exception:
-    """What went wrong in a game, with its traceback, as it would be raised here."""
-    if not isinstance(result, tuple):
-        return ClusterError("Dask's scheduler is gone, or has dropped the games: start it, and run this again")
-    _, error, trace = result
-    raised: Exception = error.with_traceback(trace)
-    return raised
+def _outcome(client: "Client", future: "Future[Any]") -> Played | BaseException | None:
+    """A finished game, or what went wrong with it; None if its worker died with the result, so that it is played again.
+
+    Dask's `as_completed(with_results=True)` would wait for ever in the last case, should the game then fail.
+    """
+    try:
+        played: Played = future.result(timeout=PATIENCE)
+    except (Exception, CancelledError):  # noqa: BLE001  (a game may raise anything)
+        if future.status == "error":
+            error: BaseException = future.exception()
+            return error.with_traceback(future.traceback())
+        if client.status != "running" or future.cancelled():
+            return ClusterError("Dask's scheduler is gone, or has dropped the games: start it, and run this again")
+        return None
+    return played
 
 
 def _blame(blamed: Counter[str], what: str, error: Any) -> None:
