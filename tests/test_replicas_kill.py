@@ -55,6 +55,7 @@ def kill(served: Served) -> int:
     while not served.launch():
         assert served.ended() == 2, served.log()[-2000:]
         vain += 1
+        assert vain < 20, served.log()[-2000:]
     assert served.url
     return vain
 

@@ -1,6 +1,7 @@
 """Clients that keep a service busy, and remember what they sent and what was acknowledged."""
 
 import ssl
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
@@ -15,6 +16,7 @@ HASTY = {"name": "hasty", "arms": ["left", "right"], "reward_wait": 0.3, "defaul
 EXPERIMENTS = ("patient", "hasty")
 COMMON_REWARD = 0.5  # what everyone reports of the decisions that all have asked for
 READ_AGAIN = 20  # of the decisions a client dealt with last: they were most at risk when the service ended
+PATIENCE = 60.0  # seconds without an answer from anybody
 GIVEN_UP = 0.3  # of the requests without an answer
 BREATH = 0.05  # seconds after a failure
 THINKING = 0.03  # seconds at most between two requests of one who wanders: servers that start need the processor too
@@ -59,15 +61,17 @@ class Visitor:
     def wander(self, replicas: Sequence[Served], over: Event) -> None:
         """Send every request to any of the servers, also again to another if one has failed, until it is over."""
         avoided: Served | None = None
+        heard_at = time.monotonic()
         with httpx.Client(timeout=30, verify=NO_CERTIFICATES) as http:
             while self._pending or not over.is_set():
                 server = self._random.choice([one for one in replicas if one is not avoided])
                 response = self._send(http, server.url)
                 if response is None or response.status_code == 503:
                     avoided = server
+                    assert time.monotonic() < heard_at + PATIENCE, "nobody answers"
                     over.wait(BREATH)  # perhaps all are away
                 else:
-                    avoided = None
+                    avoided, heard_at = None, time.monotonic()
                     self._take(response)
                     over.wait(self._random.uniform(0, THINKING))
                     if self._random.random() < READING:
