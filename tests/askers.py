@@ -110,8 +110,8 @@ def asking(askers: Sequence[Asker]) -> Iterator[None]:
             yield
         finally:
             over.set()
-        for one in asked:
-            one.result()
+            for one in asked:
+                one.result()
 
 
 def wait_for_answers(askers: Sequence[Asker], number: int = 10) -> None:

@@ -36,7 +36,7 @@ def own_cluster() -> Iterator[Cluster]:
 
 @contextmanager
 def busy(crowd: Crowd, replicas: Sequence[Served]) -> Iterator[None]:
-    """The visitors come and go, to any of the servers; what they find wrong is raised at the end."""
+    """The visitors come and go, to any of the servers; what they find wrong is raised at the end, before all else."""
     over = Event()
     with ThreadPoolExecutor(len(crowd.visitors)) as pool:
         visits = [pool.submit(visitor.wander, replicas, over) for visitor in crowd.visitors]
@@ -44,8 +44,8 @@ def busy(crowd: Crowd, replicas: Sequence[Served]) -> Iterator[None]:
             yield
         finally:
             over.set()
-        for visit in visits:
-            visit.result()
+            for visit in visits:
+                visit.result()
 
 
 def kill(served: Served) -> int:
