@@ -66,7 +66,7 @@ def guard(call: Call) -> None:
     """A service without keys answers this machine only, and no page of another site that the browser has open."""
     host, origin = call.header(b"host") or "", call.header(b"origin")
     callers = (call.header(b"x-forwarded-for") or "127.0.0.1").split(",")  # a proxy on this machine answers for others
-    if not all(is_this_machine(caller.strip()) for caller in callers):
+    if not all(is_loopback(caller.strip()) for caller in callers):
         raise Problem(403, f"without keys only this machine is answered, not {callers[0]!r} through a proxy")
     if not is_this_machine(host):
         raise Problem(403, f"without keys only this machine is answered, not {host!r}: `belated keys create` makes one")
