@@ -5,7 +5,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from threading import Event
@@ -101,16 +102,26 @@ def refusal(http: httpx.Client, asked: Asked) -> float:
     return time.monotonic() - began
 
 
-def watch_life(served: Served, over: Event) -> float:
-    """The longest that it took to say that it is alive."""
-    longest = 0.0
-    with served.client() as http:
-        while not over.wait(0.02):
-            began = time.monotonic()
-            assert http.get("/healthz").status_code == 200
-            assert http.get(f"/v1/experiments/{NAME}").status_code == 200
-            longest = max(longest, time.monotonic() - began)
-    return longest
+@contextmanager
+def watched(served: Served) -> Iterator[Future[float]]:
+    """The longest that it took to say that it is alive, once this is over."""
+    over = Event()
+
+    def watch() -> float:
+        longest = 0.0
+        with served.client() as http:
+            while not over.wait(0.02):
+                began = time.monotonic()
+                assert http.get("/healthz").status_code == 200
+                assert http.get(f"/v1/experiments/{NAME}").status_code == 200
+                longest = max(longest, time.monotonic() - began)
+        return longest
+
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            yield pool.submit(watch)
+        finally:
+            over.set()
 
 
 def refuse_for(served: Served, seconds: float, id: str) -> float:
@@ -157,11 +168,10 @@ def cut_off(servers: Servers, askers: list[Asker]) -> Cut:
 
 
 def test_who_is_cut_off_refuses_and_the_others_go_on(servers: Servers) -> None:
-    far, over = servers.far, Event()
+    far = servers.far
     at_far = [Asker(f"far-{number}", far) for number in range(4)]
     at_near = [Asker(f"near-{number}", served) for number, served in enumerate(servers.near)]
-    with ThreadPoolExecutor(1) as pool, asking(at_near):
-        alive = pool.submit(watch_life, far, over)
+    with watched(far) as alive, asking(at_near):
         began = time.monotonic()
         seen = cut_off(servers, at_far)
         assert [asker for asker in at_far if not asker.unknown] == []
@@ -169,7 +179,6 @@ def test_who_is_cut_off_refuses_and_the_others_go_on(servers: Servers) -> None:
         assert (metrics(far)["belated_store_writable"], metrics(far)["belated_lag_seconds"] > CUT) == (0, True)
         servers.site.heal()
         back = until(lambda: is_ready(far), BACK)
-        over.set()
         gaps = [b.at - a.at for asker in at_near for a, b in pairwise(asker.since(began))]
     log.info("%s", seen)
     log.info("alive within %.3f s; others held up for %.3f s; back after %.2f s", alive.result(), max(gaps), back)
