@@ -18,6 +18,7 @@ class Relay:
     def __init__(self, listening: socket.socket, port: int) -> None:
         self._listening, self._port, self._is_whole, self._ends = listening, port, Event(), list[socket.socket]()
         self._is_whole.set()
+        self._mark, self._times = b"", 0
         self._start(self._accept)
 
     @staticmethod
@@ -27,6 +28,10 @@ class Relay:
     def cut(self) -> None:
         """From now on both sides hear nothing."""
         self._is_whole.clear()
+
+    def cut_at(self, mark: bytes, times: int) -> None:
+        """As soon as this has come so often: the last of it is held back."""
+        self._mark, self._times = mark, times
 
     def heal(self) -> None:
         """What has been sent meanwhile comes through."""
@@ -58,6 +63,10 @@ class Relay:
     def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):  # one of them has gone
             while data := source.recv(65536):
+                if self._times and self._mark in data:
+                    self._times -= 1
+                    if not self._times:
+                        self.cut()
                 self._is_whole.wait()
                 target.sendall(data)
         self._is_whole.wait()

@@ -25,6 +25,7 @@ class Site(NamedTuple):
     serve_far: Callable[[Path, str], Served]
     cut: Callable[[], None]
     heal: Callable[[], None]
+    cut_at: Callable[[bytes, int], None] | None = None  # when this has been sent so often, before it arrives
 
 
 @final
@@ -72,7 +73,7 @@ def behind_a_relay() -> Iterator[Site]:
         def serve_far(folder: Path, url: str) -> Served:
             return Served(folder, "--store", url)
 
-        yield Site(cluster, cluster.url, far, [], serve_far, between.cut, between.heal)
+        yield Site(cluster, cluster.url, far, [], serve_far, between.cut, between.heal, between.cut_at)
     cluster.remove()
 
 

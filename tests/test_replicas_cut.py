@@ -1,6 +1,7 @@
 """One server is cut off from the database: it refuses, the others go on, and when it is back all is there once."""
 
 import logging
+import struct
 import subprocess
 import sys
 import time
@@ -14,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import httpx
 import pytest
-from askers import DECISIONS, NAME, Asker, asking, check, metrics, wait_for_answers
+from askers import DECISIONS, NAME, Asker, Call, asking, check, metrics, report_of, wait_for_answers
 from crowd import started
 from postgres import PASSWORD
 from power import seeded
@@ -246,6 +247,28 @@ def test_who_is_cut_off_stops_in_time_and_does_not_start(servers: Servers) -> No
         far.start()
     check(servers.all, servers.url, [asker])
     assert PASSWORD not in far.log()
+
+
+@pytest.mark.parametrize("site", [WAYS["relay"]], indirect=True)
+def test_what_was_sent_into_the_cut_comes_late_and_has_no_second_effect(servers: Servers) -> None:
+    """An append is on its way when the cable is cut, another server does the same meanwhile, and then it arrives."""
+    site, asker = servers.site, Asker("far", servers.far)
+    assert site.cut_at is not None
+    with servers.far.client() as far, servers.near[0].client() as near:
+        decision = asker.send(far, Call(DECISIONS, {}, "early"))  # so that the next append goes out whole
+        assert decision is not None
+        report = report_of(decision, 3)
+        for call, mark, times in (
+            (Call(DECISIONS, {}, "a key of its own"), b"a key of its own", 2),  # looked up, and then written
+            (report, struct.pack(">d", report.body["reward"]), 1),
+        ):
+            site.cut_at(mark, times)
+            assert asker.send(far, call) is None
+            assert asker.send(near, call) is not None
+            site.heal()
+            until(lambda: is_ready(servers.far), BACK)
+            assert asker.send(far, call) is not None
+    check(servers.all, servers.url, [asker])
 
 
 # -- a transaction that is left behind ---------------------------------------------------------------------------------
