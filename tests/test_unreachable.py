@@ -2,7 +2,9 @@
 
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event, Lock, Semaphore
 from types import FrameType
 from typing import Any
 
@@ -12,7 +14,10 @@ from engines import Driven, counts, state
 from belated.errors import StoreUnreachable
 from belated.serve.engine import Engine
 from belated.serve.entries import Entry
+from belated.serve.journal import Journal
+from belated.serve.problems import Problem
 from belated.serve.requests import Answers, Decide, Item, Report, Request
+from belated.serve.service import Service
 
 
 @pytest.fixture
@@ -107,3 +112,45 @@ def test_a_group_that_is_written_but_not_answered_has_one_effect(driven: Driven)
     assert isinstance(answers, Answers)
     assert (answers.replayed, statuses) == (True, ["duplicate"])
     assert counts(driven) == {"decisions": 3, "reported": 1}
+
+
+# -- those who only read ---------------------------------------------------------------------------------------------
+
+
+class Watched:
+    """A lock that tells when somebody comes to it."""
+
+    def __init__(self) -> None:
+        self._lock, self.coming = Lock(), Semaphore(0)
+
+    def acquire(self, timeout: float) -> bool:
+        self.coming.release()
+        return self._lock.acquire(timeout=timeout)
+
+    def release(self) -> None:
+        self._lock.release()
+
+
+def test_who_waits_behind_one_that_waited_in_vain_does_not_try_too(
+    driven: Driven, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a crowd of readers would wait one after the other."""
+    service, lock, is_cut, asked = Service(driven.engine), Watched(), Event(), list[Journal]()
+    monkeypatch.setattr(service, "_reading", lock)
+    monkeypatch.setattr("belated.serve.service.SHORT", 0.0)
+
+    def wait_in_vain(_: Journal) -> None:
+        is_cut.wait()
+        raise StoreUnreachable("cut")
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(service.ask, wait_in_vain)
+        assert lock.coming.acquire(timeout=10)
+        second = pool.submit(service.ask, asked.append)
+        assert lock.coming.acquire(timeout=10)
+        is_cut.set()
+    assert isinstance(first.exception(), StoreUnreachable)
+    refused = second.exception()
+    assert isinstance(refused, Problem)
+    assert (refused.status, refused.headers, asked) == (503, {"Retry-After": "1"}, [])
+    assert service.ask(lambda journal: journal.last()) == 0, "who comes later tries"

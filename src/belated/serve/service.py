@@ -20,6 +20,7 @@ from belated.serve.writer import Writer
 
 T = TypeVar("T")
 CAPACITY: Final = 100_000  # decisions and reports that may wait for the disk
+SILENT: Final = "the store has not answered for some seconds"
 PATIENCE: Final = 5.0  # seconds for a database to say something
 SHORT: Final = 1.0  # seconds within which a lost connection is noticed, if the server is there
 
@@ -31,6 +32,7 @@ class Service:
     def __init__(self, engine: Engine, *, capacity: int = CAPACITY, lent: Sequence[Key] = ()) -> None:
         self.engine = engine
         self._reader, self._reading = engine.journal.reader(), Lock()  # one thread at a time may use the connection
+        self._given_up_at = 0.0  # when it was last waited for in vain
         self.gate = Gate(engine.journal.keys(), lent)
         self.writer = Writer(engine, self.gate, capacity=capacity)
         self.is_stopping = False
@@ -69,18 +71,27 @@ class Service:
     def ask(self, question: Callable[[Journal], T]) -> T:
         """What the store says, waited for in any thread but the event loop's; a Problem 503 if it is out of reach."""
         self.check_reach()
+        came = time.monotonic()
         if not self._reading.acquire(timeout=PATIENCE):
-            raise not_now("the store has not answered for some seconds")
+            raise not_now(SILENT)
+        try:
+            if self._given_up_at > came:  # whoever was before has waited in vain
+                raise not_now(SILENT)
+            return self._answer(question)
+        except StoreUnreachable:
+            self._given_up_at = time.monotonic()
+            raise
+        finally:
+            self._reading.release()
+
+    def _answer(self, question: Callable[[Journal], T]) -> T:
         began = time.monotonic()
         try:
-            self.check_reach()  # whoever was before may have waited in vain
             return question(self._reader)
         except StoreUnreachable:
             if self.writer.failure or time.monotonic() > began + SHORT:
                 raise
             return question(self._reader)  # only this connection was lost, perhaps long ago
-        finally:
-            self._reading.release()
 
     def open_reader(self) -> Journal:
         """A connection for what takes long; also not to be called in the event loop."""
