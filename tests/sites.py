@@ -39,7 +39,8 @@ class Inside(Served):
     def launch(self) -> str:
         first = super().launch()
         if self.url:
-            self._path = f"{tempfile.mkdtemp(prefix='belated-http-')}/socket"  # a short path
+            self._folder = tempfile.TemporaryDirectory(prefix="belated-http-")  # a short path
+            self._path = f"{self._folder.name}/socket"
             command = [*self._inside, sys.executable, relay.__file__, self._path, self.url.rpartition(":")[2]]
             self._relay = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603
             assert self._relay.stdout is not None
@@ -58,6 +59,7 @@ class Inside(Served):
             self._relay.kill()
             self._relay.wait()
             self._relay = None
+            self._folder.cleanup()
         return code
 
 
