@@ -28,7 +28,7 @@ def compile_kernels() -> None:
     learner.tell(told.round, 0.5)
     learner.amend(told, 0.5, 1.0)
     learner.close(closed.round)
-    learner.record_batch([0], [0.5], lag=learner.overtake(learner.drawn()))
+    learner.record_batch([0], [0.5], lag=learner.overtake(learner.outlook().drawn))
     learner.distribution()
     learner.measured_certificate()
     FTRL.restore(learner.snapshot())

@@ -119,8 +119,7 @@ def test_one_journal_is_the_story_of_copies_that_fold_it(tuning: Tuning, lag: in
     for t, delay in enumerate(delays, 1):
         copy = copies[int(generator.integers(3))]
         copy.catch_up(journal, ends[max(0, t - 1 - lag)])
-        learner = copy.shared.learner
-        x, drawn, edges = learner.distribution(), learner.drawn(), learner.edges()
+        x, edges, drawn = copy.shared.learner.outlook()
         arm = drawn_arm(x, uniforms.random())
         journal.append(Event(len(journal) + 1, copy.seen, arm, float(x[arm]), drawn, float(edges[arm])))
         due[t + delay].append(Event(0, decision=len(journal), loss=float(losses[t - 1, arm])))

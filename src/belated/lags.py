@@ -1,7 +1,9 @@
 """Decisions drawn from an older state of a learner: what they did not know (docs/certificate.md, "Replicas")."""
 
-import math
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from belated.errors import InvalidInput
 from belated.tunings import Tuning
@@ -14,8 +16,15 @@ class Drawn(NamedTuple):
     outstanding: int
     counted: int  # o: those outstanding that the tuning counts
     backlog: int  # D before the coming round
-    drift: float  # what a round that has waited from the start has been charged
     alarm: int
+
+
+class Outlook(NamedTuple):
+    """All that is needed to draw the coming decision elsewhere."""
+
+    x: NDArray[np.float64]  # the probability of each arm
+    edges: NDArray[np.float64]  # (y - z) / x of each arm; 0 without a shadow (docs/shadow.md)
+    drawn: Drawn
 
 
 class Lag(NamedTuple):
@@ -25,8 +34,6 @@ class Lag(NamedTuple):
     beta: float
     dip: float  # by how much beta may have fallen since then
     missed: int  # rounds that were outstanding then, and are not now
-    since: int  # rounds entered then
-    gap: float  # what a round has been charged since then
     surcharge: float  # 1 if an alarm was raised since then, also by the solve before they are entered
 
 
@@ -34,7 +41,7 @@ def drawn_now(clock: Any) -> Drawn:
     """What the coming decision will rest on."""
     counted = int(clock["counted"] - clock["late_counted"])
     counts = int(clock["round"]), int(clock["outstanding"]), counted, int(clock["backlog"])
-    return Drawn(*counts, float(clock["drift"]), int(clock["alarm"]))
+    return Drawn(*counts, int(clock["alarm"]))
 
 
 def rates_of(drawn: Drawn, tuning: Tuning, n_arms: int, arrived: int = 0) -> tuple[float, float]:
@@ -49,10 +56,9 @@ def lag_since(drawn: Drawn, clock: Any, tuning: Tuning, n_arms: int) -> Lag:
     """What has happened since; an InvalidInput if it was no earlier state of this learner."""
     now = drawn_now(clock)
     missed = (now.round - now.outstanding) - (drawn.round - drawn.outstanding)
-    gap = now.drift - drawn.drift
-    is_earlier = 0 <= drawn.round <= now.round and missed >= 0 and gap >= 0 and drawn.backlog <= now.backlog
-    if not (is_earlier and 0 <= drawn.counted <= drawn.outstanding <= drawn.round and math.isfinite(gap)):
+    is_earlier = drawn.round <= now.round and missed >= 0 and 0 <= drawn.backlog <= now.backlog
+    if not (is_earlier and 0 <= drawn.counted <= drawn.outstanding <= drawn.round):
         raise InvalidInput(f"{drawn} is no earlier state of this learner, which is at {now}")
     alpha, beta = rates_of(drawn, tuning, n_arms)
     dip = max(0.0, beta - rates_of(drawn, tuning, n_arms, missed)[1])
-    return Lag(alpha, beta, dip, missed, drawn.round, gap, surcharge=0.0)
+    return Lag(alpha, beta, dip, missed, surcharge=0.0)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from belated import kernels, snapshots
 from belated.errors import DuplicateReport, InvalidInput, UnknownRound
-from belated.lags import Drawn, Lag, drawn_now, lag_since
+from belated.lags import Drawn, Lag, Outlook, drawn_now, lag_since
 from belated.state import State, blank
 from belated.tunings import DEFAULT, Tuning, proper_patience, proper_rates
 from belated.validation import (
@@ -226,10 +226,13 @@ class FTRL:
                 round = solve_and_record(*arrays, self._cdf, self._patience, arm, probability, *rates, self._refresh)
         return Decision(round, arm, probability)
 
-    def drawn(self) -> Drawn:
-        """What the coming decision rests on: for a copy of this learner that draws while others do too (`overtake`)."""
+    def outlook(self) -> Outlook:
+        """For a copy of this learner that draws while others do too: what to draw from, and to keep for `overtake`."""
         with self._lock:
-            return drawn_now(self._clock[0])
+            policies, played = self._coming_policies()
+            drawn = drawn_now(self._clock[0])
+        x, lead = policies[played, kernels.X].copy(), policies[0, kernels.X] - policies[-1, kernels.X]
+        return Outlook(x, np.divide(lead, x, out=np.zeros_like(x), where=x > 0), drawn)
 
     def overtake(self, drawn: Drawn) -> Lag:
         """Before decisions are entered that were drawn from an older state: solve anew, and say what they missed."""
@@ -254,7 +257,7 @@ class FTRL:
         """Enter rounds decided elsewhere from one distribution: as `ask(size)`, but nothing is drawn.
 
         lag:     they were drawn from an older state: what `overtake` said
-        edges:   and the `edges()` of their arms in that state
+        edges:   and those of their arms in that state's `outlook`
         is_more: they are more of those entered last, from the distribution in force
         """
         chosen, chances = as_arms(arms, self._n_arms), as_probabilities(probabilities)
@@ -362,15 +365,6 @@ class FTRL:
         """x of the coming round: the probability of each arm. Changes nothing."""
         policies, played = self._coming_policies()
         return np.array(policies[played, kernels.X])
-
-    def edges(self) -> NDArray[np.float64]:
-        """(y - z) / x of the coming round, for each arm; 0 without a shadow (docs/shadow.md). Changes nothing.
-
-        For copies that draw while others do too: keep that of the drawn arm with the decision.
-        """
-        policies, played = self._coming_policies()
-        x, lead = policies[played, kernels.X], policies[0, kernels.X] - policies[-1, kernels.X]
-        return np.asarray(np.divide(lead, x, out=np.zeros_like(x), where=x > 0))
 
     def _coming_policies(self) -> tuple[NDArray[np.float64], int]:
         """Those of the coming round, and which of them decides."""

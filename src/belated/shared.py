@@ -77,7 +77,7 @@ class SharedLearner:
         drawn: Drawn | None,
         edges: Sequence[float] = (),
     ) -> None:
-        """Decisions drawn together, with the `edges()` of their copy if its tuning has a shadow.
+        """Decisions drawn together, with the edges of their copy's outlook if its tuning has a shadow.
 
         Half of them and then the other half makes no difference.
         """

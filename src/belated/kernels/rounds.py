@@ -117,8 +117,6 @@ def record_overtaken(
     beta: float,
     dip: float,
     missed: int,
-    since: int,
-    gap: float,
     surcharge: float,
 ) -> int:
     """Decisions drawn with the rates of an older state: the first one's round. Needs room for all.
@@ -126,8 +124,6 @@ def record_overtaken(
     edges:     with a shadow, those of the state they were drawn from; if there are none, the present ones
     dip:       by how much beta may have been lower for others meanwhile
     missed:    rounds that were open then and are not now; each pays once more for each of these decisions
-    since:     the rounds entered before then
-    gap:       what a round has been charged since then
     surcharge: 1 if an alarm was raised since then, else 0                        (docs/certificate.md, "Replicas")
     """
     clock, k = clocks[0], policies.shape[2]
@@ -138,9 +134,7 @@ def record_overtaken(
         bias = 0.0
         if clock.doubt > 0:
             bias = edges[i] if edges.shape[0] > 0 else edge(policies, arms[i], probabilities[i])
-        # those entered since then pay for these decisions, which is as much, as long as their charge may grow
-        own = gap if clock.capped > since else 0.0
-        clock.charge += missed * cost + min(1.0, own + excess) + surcharge
+        clock.charge += missed * cost + excess + surcharge
         enter(clock, ledger, k, arms[i], probabilities[i], bias, cost)
         clock.left -= 1
     return int(first)

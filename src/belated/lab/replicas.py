@@ -20,7 +20,7 @@ from belated.lab.certificates import Certified, certify
 from belated.lab.games import Curves, Make
 from belated.lab.games import play as play_games
 from belated.lab.problems import Problem
-from belated.lags import Drawn
+from belated.lags import Outlook
 from belated.learners import FTRL, Decision
 from belated.shared import SharedLearner
 from belated.tunings import Tuning
@@ -70,14 +70,6 @@ class _Written(NamedTuple):
     fold: Callable[[SharedLearner], None]
 
 
-class _Outlook(NamedTuple):
-    """What a replica draws the coming round from."""
-
-    x: Floats
-    edges: Floats
-    drawn: Drawn
-
-
 @final
 class OneJournal:
     """Copies that fold one journal: with more than one, in round t all have folded what was written before t - lag.
@@ -94,7 +86,7 @@ class OneJournal:
         self._ahead: deque[_Written] = deque()  # what it has not folded yet
         self._last = 0  # the place of the newest entry
         self._places: dict[int, int] = {}  # of the decisions that wait
-        self._outlook: _Outlook | None = None
+        self._outlook: Outlook | None = None
 
     @property
     def outstanding(self) -> int:
@@ -104,13 +96,12 @@ class OneJournal:
         self._ahead.append(_Written(self.round, fold))
         self._outlook = None
 
-    def _look(self) -> _Outlook:
+    def _look(self) -> Outlook:
         while self._ahead and self._ahead[0].round + self._lag <= self.round:
             self._ahead.popleft().fold(self._behind)
             self._outlook = None
         if self._outlook is None:
-            learner = self._behind.learner
-            self._outlook = _Outlook(learner.distribution(), learner.edges(), learner.drawn())
+            self._outlook = self._behind.learner.outlook()
         return self._outlook
 
     def distribution(self) -> Floats:

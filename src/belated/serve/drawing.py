@@ -32,11 +32,10 @@ def draw(
 ) -> list[Drawn]:
     """Append an entry for each decision; all are drawn from one distribution, that of the state after `seen`."""
     size = sum(request.size for _, request in asked)
-    x = experiment.distribution()
+    x, edges, counted = experiment.learner.outlook()
     cdf = np.cumsum(x)
     places = np.searchsorted(cdf, generator.random(size) * cdf[-1], side="right")
     arms = np.minimum(places, np.flatnonzero(x)[-1])
-    counted, edges = experiment.learner.drawn(), experiment.learner.edges()
     rests = {arm: msgspec.msgpack.encode(Rest(counted, float(edges[arm]))) for arm in set(arms.tolist())}
     rows = zip(arms.tolist(), x[arms].tolist(), nonces(size), strict=True)
     round, drawn = experiment.counts.decisions, []

@@ -96,7 +96,7 @@ def warm_up() -> None:
     learner.tell(first.round, 0.5)
     learner.close(second.round)
     learner.amend(second, None, 0.5)
-    learner.record_batch([0], [0.5], lag=learner.overtake(learner.drawn()))
+    learner.record_batch([0], [0.5], lag=learner.overtake(learner.outlook().drawn))
     learner.record_batch([0], [0.5], is_more=True)
     learner.distribution()
     learner.measured_certificate()
