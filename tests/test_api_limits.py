@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
-from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -231,24 +230,6 @@ class Stuck:
 
     def snapshot_if_due(self) -> None:
         """Not now."""
-
-
-def test_a_busy_server_looks_around_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A group every 5 ms for ten seconds: others' entries are read, and keys, as often as promised."""
-    driven, now = Driven(tmp_path), [1000.0]
-    driven.create()
-    gate = Gate([])
-    writer = Writer(driven.engine, gate, capacity=10)
-    monkeypatch.setattr("belated.serve.writer.time", SimpleNamespace(monotonic=lambda: now[0]))
-    looks, learned = list[float](), list[float]()
-    monkeypatch.setattr(driven.engine, "catch_up", lambda: looks.append(now[0]))
-    monkeypatch.setattr(gate, "learn", lambda _keys: learned.append(now[0]))
-    for _ in range(2000):
-        now[0] += 0.005
-        writer._serve([])
-        writer._look_after()
-    assert 400 <= len(looks) <= 1000
-    assert 18 <= len(learned) <= 21
 
 
 def test_a_full_queue_asks_to_come_again(tmp_path: Path) -> None:

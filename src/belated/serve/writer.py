@@ -19,10 +19,11 @@ from belated.serve.requests import Decide, Report, Request, Result
 
 MAX_GROUP: Final = 20_000  # decisions and reports in one commit, so that nobody waits long behind a crowd
 LIGHT: Final = 256  # a group of so few decisions and reports is committed soon
-PATIENCE: Final = 0.005  # seconds the event loop waits for it
+PATIENCE: Final = 0.005  # seconds the event loop waits for it, and a group for more
 MOST_TURNS: Final = 16  # of the event loop, in which more requests may join a group
+SHARE: Final = 0.1  # of the time a group took: for so long it is waited for those who were answered to ask again
 TAIL_EVERY: Final = 0.02  # seconds between two looks for what other servers have written
-SOON: Final = 0.002  # the same while something that was written cannot be read yet
+SOON: Final = 0.002  # the same while nobody asks and what this server has written itself is not folded yet
 LOOK_EVERY: Final = 0.5  # seconds between two looks at the store: its size, its keys, how far this server is behind
 RETRY_EVERY: Final = 0.25  # seconds between two tries to reach a store that could not be reached
 STALLED: Final = 2.0  # seconds after which a store that does not answer is not waited for by newcomers
@@ -68,6 +69,7 @@ class Writer:
         self._gate, self.may_recover = gate, False  # after a failure: whether the store may come back
         self.health = Health(engine.journal.size(), level_at=time.monotonic())
         self._handed_over_at = 0.0
+        self._callers, self._until = 0, 0.0  # as many are likely to have asked again by then
         self._gathered: deque[Waiting] = deque()
         self._is_busy = False  # the thread has a group, or will have one when the event loop is done with its turn
         self._groups: SimpleQueue[list[Waiting] | None] = SimpleQueue()
@@ -116,8 +118,13 @@ class Writer:
         self._thread.join()
 
     def _wait_for_more(self, known: int, turns: int) -> None:
-        """Let the event loop read what has arrived meanwhile; go when a turn has brought nothing new."""
-        if len(self._gathered) > known and turns and self._loop is not None:
+        """Let the event loop read what has arrived meanwhile; go when a turn has brought nothing new.
+
+        But those who have just been answered may ask again at once: who comes too late waits for a whole commit.
+        """
+        assert self._loop is not None  # noqa: S101
+        is_growing = len(self._gathered) > known and turns > 0
+        if is_growing or (len(self._gathered) < self._callers and time.monotonic() < self._until):
             self._loop.call_soon(self._wait_for_more, len(self._gathered), turns - 1)
         else:
             self._hand_over()
@@ -151,20 +158,26 @@ class Writer:
             self.queued -= waiting.weight
             if not waiting.future.done():  # its client may have gone
                 waiting.future.set_result(result)
+        now = time.monotonic()
+        took = now - self._handed_over_at if self._handed_over_at else 0.0
+        self._callers, self._until = len(group) + len(self._gathered), now + min(PATIENCE, SHARE * took)
         self._is_busy, self._handed_over_at = bool(self._gathered), 0.0
         if self._gathered:
             self._wait_for_more(0, MOST_TURNS)
 
     def _run(self) -> None:
         while True:
+            wait = self._next_turn - time.monotonic()
+            if self.engine.is_behind and not self.failure:
+                wait = min(wait, self._pause)
             try:
-                group = self._groups.get(timeout=max(0.0, self._next_turn - time.monotonic()))
+                group = self._groups.get(timeout=max(0.0, wait))
             except Empty:
                 group = []
             if group is None:
                 break
             self._serve(group)
-            self._look_after()
+            self._look_after(is_idle=not group)
         if not self.failure and self.engine.unsnapshotted:
             self._guarded(self.engine.snapshot)
 
@@ -189,7 +202,7 @@ class Writer:
     def _failed(self) -> Problem:
         return not_now(self.failure) if self.may_recover else Problem(503, self.failure)
 
-    def _look_after(self) -> None:
+    def _look_after(self, *, is_idle: bool) -> None:
         """What is due: fold what others have written, end waits, look at the store, or try whether it is back."""
         now = time.monotonic()
         if self.failure:
@@ -198,10 +211,10 @@ class Writer:
                     self._try_again()
                 self._next_turn = time.monotonic() + RETRY_EVERY
             return
-        if self.engine.is_behind or now >= self._next_turn:
+        if now >= self._next_turn or (is_idle and self.engine.is_behind):
             self._guarded(self._catch_up)
             self._pause = min(TAIL_EVERY, 2 * self._pause) if self.engine.is_behind else SOON
-            self._next_turn = time.monotonic() + (self._pause if self.engine.is_behind else TAIL_EVERY)
+            self._next_turn = time.monotonic() + TAIL_EVERY
         if not self.failure and now >= self._next_expiry:
             self._guarded(self._tidy)
 
