@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from decision_service import BATCH, Wire, decide, resident
+from decision_service import BATCH, Wire, decide
+from judging import memory_of
 from postgres import Cluster
 from replicas import replicas, server
 
@@ -88,11 +89,11 @@ def memory() -> None:
     """What an open decision takes in a replica."""
     print(f"\ncapacity: memory with {OPEN:,} open decisions")
     with server() as cluster, cluster.database() as url, replicas(url, 2) as served:
-        before, wire = [resident(one.process.pid) for one in served], Wire(served[0])
+        before, wire = [memory_of(one.process.pid) for one in served], Wire(served[0])
         for _ in range(OPEN // BATCH):
             decide(wire, BATCH)
         time.sleep(2)  # the other follows
-        after = [resident(one.process.pid) for one in served]
+        after = [memory_of(one.process.pid) for one in served]
     for name, small, large in zip(("which decided", "which followed"), before, after, strict=True):
-        print(f"  the replica {name:14} {small:.0f} MB, then {large:.0f} MB:", end=" ")
-        print(f"{(large - small) * 2**20 / OPEN:.0f} bytes for each")
+        print(f"  the replica {name:14} {small / 2**20:.0f} MB, then {large / 2**20:.0f} MB:", end=" ")
+        print(f"{(large - small) / OPEN:.0f} bytes for each")

@@ -13,7 +13,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from judging import judge
+from judging import judge, memory_of
 from service import Served
 
 from belated.serve.engine import Engine
@@ -150,12 +150,6 @@ def start_up() -> None:
     judge("ready after", min(times), 3, "s", at_most=True)
 
 
-def resident(pid: int) -> float:
-    """Megabytes in memory."""
-    [kilobytes] = re.findall(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-    return int(kilobytes) / 1024
-
-
 def memory() -> None:
     """Five million decisions, 30% never reported, a wait that ends after them."""
     print("\nservice: memory over 5,000,000 decisions, 30% never reported")
@@ -166,7 +160,7 @@ def memory() -> None:
             ids = decide(wire, BATCH)
             wire.post("/v1/feedback", reports_of(ids[: BATCH * 7 // 10]))
             if turn % 200 == 0:
-                sizes.append(resident(served.process.pid))
+                sizes.append(memory_of(served.process.pid) / 2**20)
                 said = served.get("/v1/experiments/layout").json()
                 print(f"  {turn * BATCH:>9,} decisions, {said['outstanding']:>7,} open: {sizes[-1]:.0f} MB")
     judge("memory after 5,000,000 / after 1,000,000", sizes[-1] / sizes[0], 1.1, "", at_most=True)

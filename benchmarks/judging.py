@@ -1,7 +1,9 @@
 """How figures are measured and judged."""
 
+import re
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 missed: list[str] = []
 
@@ -12,6 +14,12 @@ def judge(name: str, value: float, bar: float, unit: str, *, at_most: bool) -> N
     print(f"  {'ok    ' if met else 'MISSED'}  {name:58} {value:9.2f} {unit:8} ({'<=' if at_most else '>='} {bar:g})")
     if not met:
         missed.append(name)
+
+
+def memory_of(pid: int | str = "self", what: str = "VmRSS") -> int:
+    """Bytes in memory now; VmHWM: at most so far (ru_maxrss begins with the peak of whoever started the process)."""
+    [kilobytes] = re.findall(rf"{what}:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    return int(kilobytes) * 1024
 
 
 def best_of(repeats: int, *contestants: Callable[[], float]) -> list[float]:

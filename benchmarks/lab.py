@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 from judging import best_of, judge
@@ -102,15 +103,14 @@ def two_workers() -> None:
 
 
 def memory() -> None:
-    """Peak memory of a process that plays ten million rounds.
-
-    VmHWM, since ru_maxrss of a new process begins with the peak of the one that started it.
-    """
+    """Peak memory of a process that plays ten million rounds."""
     print("\na game of 10,000,000 rounds, k = 10")
     code = (
-        "import belated, re; from pathlib import Path; from belated import lab;"
-        "lab.play(belated.Advanced(), lab.Problem(lab.Bernoulli(), lab.Geometric(100), 10, 10_000_000), [1]);"
-        "print(1024 * int(re.search(r'VmHWM:\\s+(\\d+) kB', Path('/proc/self/status').read_text())[1]))"
+        "import belated; from judging import memory_of; from belated import lab as games;"
+        "problem = games.Problem(games.Bernoulli(), games.Geometric(100), 10, 10_000_000);"
+        "games.play(belated.Advanced(), problem, [1]);"
+        "print(memory_of(what='VmHWM'))"
     )
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    here = Path(__file__).parent
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=here)
     judge("peak memory of the process", float(done.stdout) / 1e9, 1.0, "GB", at_most=True)

@@ -1,14 +1,13 @@
 """The learner's promises: ask and tell, the kernel alone, start-up, memory."""
 
 import math
-import resource
 import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from judging import best_of, judge, timed
+from judging import best_of, judge, memory_of, timed
 
 import belated
 from belated import kernels
@@ -150,12 +149,12 @@ def never_reported(rounds: int = 10_000_000) -> None:
         return timed(rounds, play)
 
     ask(learner, 10_000)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = memory_of()
     while learner.round < rounds:
         ask(learner, 10_000)
         if sys.stderr.isatty():
             print(f"\r  {learner.round:,}", end="", file=sys.stderr, flush=True)
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / learner.outstanding
+    grown = (memory_of(what="VmHWM") - before) / learner.outstanding
     judge("peak memory for each outstanding decision", grown, 64, "bytes", at_most=True)
     fresh, old = best_of(30, lambda: ask(belated.FTRL(10, seed=1), 10_000), lambda: ask(learner, 10_000))
     print(f"  ask: {fresh:.2f} us in the first 10,000 rounds, {old:.2f} us after {rounds:,}")

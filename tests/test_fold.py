@@ -6,6 +6,7 @@ from typing import Any
 
 import apsw
 import histories
+import msgspec
 import numpy as np
 import pytest
 from engines import LOSSES, NO_STORE, Driven
@@ -15,7 +16,7 @@ from belated import FTRL, cli
 from belated.errors import InvalidInput, SnapshotError, StoreError
 from belated.learners import Decision
 from belated.serve import journal as journals
-from belated.serve.entries import MICROSECONDS, Entry, Kind
+from belated.serve.entries import MICROSECONDS, Entry, Kind, rest_of
 from belated.serve.fold import VERSION, Fold, load, restore
 from belated.serve.http.documents import id_of
 from belated.serve.journal import Journal, Snapshot, entries
@@ -104,6 +105,13 @@ def test_an_old_snapshot_is_not_used_but_the_one_before_it_is(tmp_path: Path) ->
     assert load(driven.engine.journal).snapshot() == now
     with pytest.raises(SnapshotError, match="version 1"):
         restore(now._replace(version=1))
+
+
+def test_what_another_release_has_written_is_told() -> None:
+    """Not a mere decoding error, which a server would take for a fault of its own."""
+    drawn = msgspec.msgpack.encode(((1, 1, 1, 0, 0.5, 0), 0.0))
+    with pytest.raises(StoreError, match="entry 7: what its decision rests on cannot be read, another release"):
+        rest_of(Entry(0, Kind.DECIDED, 1, seq=7, drawn=drawn))
 
 
 @pytest.mark.parametrize("tuning", ["shadow", "advanced"])

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from queue import Empty
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +11,7 @@ from engines import Driven
 
 from belated.serve.keys import Gate
 from belated.serve.requests import Decide
-from belated.serve.writer import SHARE, Waiting, Writer
+from belated.serve.writer import MAX_GROUP, SHARE, TAIL_EVERY, Waiting, Writer
 
 TOOK = 0.01  # seconds: the last group
 
@@ -47,11 +48,14 @@ def driven(tmp_path: Path) -> Driven:
 class Gathering:
     """A writer that has just answered some callers."""
 
-    def __init__(self, driven: Driven, now: list[float], callers: int, took: float | None = TOOK) -> None:
+    def __init__(
+        self, driven: Driven, now: list[float], callers: int, took: float | None = TOOK, *, meanwhile: int = 0
+    ) -> None:
         self.turns, self._now = Turns(), now
         self.writer = Writer(driven.engine, Gate([]), capacity=100)
         self.writer._loop = self.turns  # type: ignore[assignment]
         self.writer._handed_over_at = 0.0 if took is None else now[0] - took
+        self.writer._gathered.extend(self._waiting() for _ in range(meanwhile))
         self.writer._answer([self._waiting() for _ in range(callers)], [None] * callers)
 
     @staticmethod
@@ -100,13 +104,36 @@ def test_nobody_is_waited_for_longer_than_a_part_of_a_commit(driven: Driven, now
     assert gathering.groups() == [1]
 
 
-@pytest.mark.parametrize("took", [None, 60.0])
+def test_who_came_meanwhile_and_who_was_just_answered_go_together(driven: Driven, now: list[float]) -> None:
+    gathering = Gathering(driven, now, callers=2, meanwhile=1)
+    for _ in range(40):
+        gathering.turns.turn()
+    gathering.ask()
+    for _ in range(3):
+        gathering.turns.turn()
+    assert gathering.groups() == []
+    gathering.ask()
+    for _ in range(3):
+        gathering.turns.turn()
+    assert gathering.groups() == [3]
+
+
+def test_a_full_group_waits_for_nobody(driven: Driven, now: list[float]) -> None:
+    gathering = Gathering(driven, now, callers=3)
+    gathering.writer.queued = MAX_GROUP
+    gathering.ask()
+    for _ in range(2):
+        gathering.turns.turn()
+    assert gathering.groups() == [1]
+
+
+@pytest.mark.parametrize(("took", "later"), [(None, 0.0), (60.0, 0.006)])
 def test_after_a_failure_or_a_stall_nobody_is_waited_for_longer(
-    driven: Driven, now: list[float], took: float | None
+    driven: Driven, now: list[float], took: float | None, later: float
 ) -> None:
     """None: refused without having been handed over."""
     gathering = Gathering(driven, now, 3, took)
-    now[0] += 0.006
+    now[0] += later
     gathering.ask()
     for _ in range(2):
         gathering.turns.turn()
@@ -133,15 +160,35 @@ def test_a_busy_server_looks_around_all_the_same(
     assert 18 <= len(learned) <= 21
 
 
-def test_an_idle_server_reads_what_it_has_written_at_once(
+@pytest.mark.parametrize(("is_behind", "waits"), [(False, [20, 20, 20, 20, 20]), (True, [4, 8, 16, 20, 20])])
+def test_an_idle_server_soon_reads_what_it_has_written(
+    driven: Driven, now: list[float], monkeypatch: pytest.MonkeyPatch, is_behind: bool, waits: list[int]
+) -> None:
+    """And asks less and less often, while the transaction of somebody else is in the way."""
+    writer, timeouts, looks = Writer(driven.engine, Gate([]), capacity=10), list[float](), list[float]()
+
+    def nobody_asks(timeout: float) -> None:
+        timeouts.append(timeout)
+        now[0] += timeout
+        if len(timeouts) <= len(waits):
+            raise Empty
+
+    monkeypatch.setattr(writer, "_groups", SimpleNamespace(get=nobody_asks))
+    monkeypatch.setattr(driven.engine, "catch_up", lambda: looks.append(now[0]))
+    driven.engine.written += is_behind
+    writer._run()
+    assert timeouts == pytest.approx([0.0, *(wait / 1000 for wait in waits)])
+    assert len(looks) == len(waits)
+
+
+def test_after_a_recovery_a_busy_server_looks_as_often_as_ever(
     driven: Driven, now: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looks = list[float]()
-    writer = Writer(driven.engine, Gate([]), capacity=10)
-    writer._look_after(is_idle=True)
+    writer, looks = Writer(driven.engine, Gate([]), capacity=10), list[float]()
     monkeypatch.setattr(driven.engine, "catch_up", lambda: looks.append(now[0]))
+    writer.failure, writer.may_recover = "cut", True
     writer._look_after(is_idle=True)
-    assert looks == []
-    driven.engine.written += 1
-    writer._look_after(is_idle=True)
-    assert looks == [now[0]]
+    assert not writer.failure
+    now[0] += TAIL_EVERY + 0.001
+    writer._look_after(is_idle=False)
+    assert len(looks) == 2

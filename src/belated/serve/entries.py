@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from belated.errors import StoreError
 from belated.lags import Drawn
 
 MICROSECONDS: Final = 1_000_000
@@ -53,8 +54,17 @@ class Rest(NamedTuple):
     edge: float  # of its arm (docs/shadow.md)
 
 
-REST: Final = msgspec.msgpack.Decoder(Rest)
+_REST: Final = msgspec.msgpack.Decoder(Rest)
 COLUMNS: Final = Entry.__struct_fields__
+
+
+def rest_of(entry: Entry) -> Rest:
+    """What the decision of this entry rests on."""
+    try:
+        return _REST.decode(entry.drawn or b"")
+    except msgspec.DecodeError as error:
+        message = f"entry {entry.seq}: what its decision rests on cannot be read, another release has written it"
+        raise StoreError(f"{message} ({error})") from error
 
 
 def with_seq(entry: Entry, seq: int) -> Entry:

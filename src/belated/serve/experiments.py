@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from belated.learners import FTRL
-from belated.serve.entries import MICROSECONDS, REST, Entry, Kind, Rest
+from belated.serve.entries import MICROSECONDS, Entry, Kind, Rest, rest_of
 from belated.serve.observations import EDGES as DELAYS
 from belated.serve.observations import (
     ENOUGH_REPORTS,
@@ -101,7 +101,7 @@ class Experiment:
         if era is self.era:
             seqs, seen, rests = [entry.seq for entry in entries], first.seen or 0, list[Rest]()
             if first.drawn is not None and self.shared.is_overtaken(seen):
-                rests = [REST.decode(entry.drawn or b"") for entry in entries]
+                rests = list(map(rest_of, entries))
             edges = [rest.edge for rest in rests]
             self.shared.enter(seqs, seen, arms, probabilities, rests[0].drawn if rests else None, edges)
         else:  # its server did not know of the new arms: at most 1 is lost, and nothing learned

@@ -13,7 +13,7 @@ from belated.serve.experiments import Experiment
 from belated.serve.journal import PAGE, Journal, Snapshot
 
 log = logging.getLogger("belated.fold")
-VERSION: Final = 2  # of the fold: a snapshot of another version is not used, the journal is folded anew
+VERSION: Final = 3  # of the fold: a snapshot of another version is not used, the journal is folded anew
 
 
 @final

@@ -124,7 +124,8 @@ class Writer:
         """
         assert self._loop is not None  # noqa: S101
         is_growing = len(self._gathered) > known and turns > 0
-        if is_growing or (len(self._gathered) < self._callers and time.monotonic() < self._until):
+        are_more_due = len(self._gathered) < self._callers and self.queued < MAX_GROUP
+        if is_growing or (are_more_due and time.monotonic() < self._until):
             self._loop.call_soon(self._wait_for_more, len(self._gathered), turns - 1)
         else:
             self._hand_over()
@@ -209,7 +210,7 @@ class Writer:
             if now >= self._next_turn:
                 if self.may_recover:
                     self._try_again()
-                self._next_turn = time.monotonic() + RETRY_EVERY
+                self._next_turn = time.monotonic() + (RETRY_EVERY if self.failure else TAIL_EVERY)
             return
         if now >= self._next_turn or (is_idle and self.engine.is_behind):
             self._guarded(self._catch_up)
