@@ -5,8 +5,9 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -62,7 +63,7 @@ class Replica:
 class Proxy:
     """nginx as it is shipped, before two replicas of the test's."""
 
-    def __init__(self, folder: Path, failing: int) -> None:
+    def __init__(self, folder: Path, failing: int, *, is_patient: bool = True) -> None:
         self.nginx, self.well, self.port = Nginx(folder), Replica(200), free_port()
         self.failing = Replica(failing)
         ports = {8080: self.port, 8321: self.failing.port, 8322: self.well.port}
@@ -70,7 +71,7 @@ class Proxy:
             words = (DEPLOY / name).read_text()
             for shipped, mine in ports.items():
                 words = words.replace(str(shipped), str(mine))
-            (folder / "conf.d" / name).write_text(words.replace("max_fails=3", "max_fails=0"))
+            (folder / "conf.d" / name).write_text(words.replace("max_fails=3", "max_fails=0") if is_patient else words)
         self.nginx.run()
 
     def statuses(self, method: str, path: str, **headers: str) -> set[int]:
@@ -90,6 +91,18 @@ def proxy(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Proxy]:
     made = Proxy(tmp_path, request.param)
     yield made
     made.close()
+
+
+def test_when_all_have_refused_for_a_while_they_are_soon_asked_again(tmp_path: Path) -> None:
+    """PostgreSQL was away."""
+    with closing(Proxy(tmp_path, 503, is_patient=False)) as proxy:
+        proxy.well.status = 503
+        for _ in range(5):
+            assert proxy.statuses("GET", "/") <= {502, 503}
+        proxy.well.status = proxy.failing.status = 200
+        back = time.monotonic()
+        while proxy.statuses("GET", "/") != {200}:
+            assert time.monotonic() < back + 3
 
 
 DECISIONS = "/v1/experiments/layout/decisions"
@@ -194,6 +207,9 @@ def test_the_compose_file_is_whole() -> None:
         assert set(service.get("depends_on", ())) <= set(services), name
         environment = service.get("environment", {}).items()
         assert all(value.startswith("${") for key, value in environment if "PASSWORD" in key), name
+    [check] = re.findall(r"CMD (\[.*\])", (DEPLOY / "Containerfile").read_text())[:1]
+    for replica in ("replica-1", "replica-2"):
+        assert services[replica]["healthcheck"]["test"] == ["CMD", *yaml.safe_load(check)]
     upstreams = re.findall(r"server ([\w-]+):8321", (DEPLOY / "replicas-compose.conf").read_text())
     assert upstreams == [name for name in services if name.startswith("replica")]
     addresses = [services[name]["networks"]["default"]["ipv4_address"] for name in upstreams]
