@@ -8,7 +8,11 @@ import sys
 from contextlib import suppress
 
 from belated import Client
+from belated.errors import ServiceError
 from belated.serve.demo import Demo
 
-with suppress(KeyboardInterrupt), Client(sys.argv[1], key=os.environ.get("BELATED_KEY")) as client:
-    Demo(client).run()
+try:
+    with suppress(KeyboardInterrupt), Client(sys.argv[1], key=os.environ.get("BELATED_KEY")) as client:
+        Demo(client).run()
+except ServiceError as error:
+    sys.exit(f"error: {error}")

@@ -79,6 +79,26 @@ def test_a_stream_ends_when_nobody_listens(tmp_path: Path, monkeypatch: pytest.M
     assert sent[-1] == b""
 
 
+def test_who_has_caught_up_says_so_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if all that it was behind was folded before it noticed: then the journal brings no news."""
+    monkeypatch.setattr(live, "PAUSE", 0.001)
+    monkeypatch.setattr(live, "APART", 0.0)
+    monkeypatch.setattr(live, "AGEING", 60.0)
+    driven = Driven(tmp_path)
+    driven.create()
+    service = Service(driven.engine)
+    service.writer.health = service.writer.health._replace(lag_entries=50)
+
+    def is_enough(sent: list[bytes]) -> bool:
+        heard = len([one for one in sent if one])
+        service.writer.health = service.writer.health._replace(lag_entries=0 if heard else 50)
+        service.is_stopping = heard == 2
+        return service.is_stopping
+
+    sent = [one for one in asyncio.run(listen(build(service), "/v1/live", is_enough)) if one]
+    assert len(sent) == 2
+
+
 def test_an_export_ends_when_nobody_listens(tmp_path: Path) -> None:
     driven = Driven(tmp_path)
     driven.create()

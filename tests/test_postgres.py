@@ -313,13 +313,13 @@ def told(error: BaseException) -> str:
     [
         (lambda url: url.replace("test_", "nowhere_"), "does not exist"),
         (lambda url: url.replace("127.0.0.1", "nowhere.invalid"), "nowhere.invalid"),
-        (lambda url: url.replace(PASSWORD, f"x{PASSWORD}"), "password authentication failed"),
+        (lambda url: url.replace(PASSWORD, f"x{PASSWORD}"), "give the password as PGPASSWORD"),
         (lambda url: url.replace("%40", "@"), "makes no sense"),
         (lambda url: url.replace("%40", "/"), "makes no sense"),
         (lambda url: url.replace("%40", "#"), "makes no sense"),
         (lambda url: url.replace("%40", "?"), "makes no sense"),
         (lambda url: url.replace("%40", "%4"), "makes no sense"),
-        (lambda url: f"{url}?passwort={PASSWORD}", "makes no sense"),
+        (lambda url: f"{url}?passwort={PASSWORD}", "does not know: passwort$"),
         (lambda url: f"{url.replace(f':{PASSWORD}', '')}?password=no", "password authentication failed"),
     ],
 )

@@ -98,6 +98,7 @@ def refusal(http: httpx.Client, asked: Asked) -> float:
     began = time.monotonic()
     response = http.request("GET" if asked.body is None else "POST", asked.path, json=asked.body)
     assert response.status_code == 503, response.text
+    assert "postgresql" not in response.text, "where the store is, is not for callers"
     assert response.headers["Retry-After"]
     assert PASSWORD not in response.text
     return time.monotonic() - began

@@ -18,7 +18,7 @@ from postgres import Cluster, connect
 from typer.testing import CliRunner
 
 from belated import cli
-from belated.errors import StoreError
+from belated.errors import BelatedError, StoreError
 from belated.serve import fold, postgres_schema, sqlite_schema
 from belated.serve.copy import copy
 from belated.serve.entries import Entry, Kind
@@ -286,6 +286,33 @@ def test_what_comes_while_it_copies_is_left_out(tmp_path: Path, lived: Driven) -
         progress: Callable[[int], object] = lambda _: source.append([decided(1, 10**6)])  # noqa: E731
         copy(source, destination, progress)
         assert destination.last() == last < source.last()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("postgresql+psycopg://me:SECRET@host/data", "begins with 'postgresql\\+psycopg:/' is not known"),
+        ("POSTGRESQL://me:SECRET@host/data", "begins with 'POSTGRESQL:/' is not known"),
+        ("postgresql:/me:SECRET@host/data", "give postgresql://, or a file"),
+        ("mysql://me:SECRET@host/data", "begins with 'mysql:/' is not known"),
+        (".", "is a folder: name a file in it"),
+        ("", "empty name: set --store or BELATED_STORE"),
+    ],
+)
+@pytest.mark.parametrize("command", ["migrate", "verify", "serve"])
+def test_a_name_that_makes_no_sense_is_refused(command: str, name: str, message: str) -> None:
+    """And a password in it is not told."""
+    with pytest.raises(BelatedError, match=message) as refused:
+        runner.invoke(cli.app, [command, "--store", name], catch_exceptions=False)
+    assert "SECRET" not in str(refused.value)
+
+
+def test_an_empty_variable_does_not_make_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in an environment file that was not filled in: decisions would go to a place of their own."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BelatedError, match="unset the variable"):
+        runner.invoke(cli.app, ["migrate"], env={"BELATED_STORE": ""}, catch_exceptions=False)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_source_must_be_there(tmp_path: Path) -> None:

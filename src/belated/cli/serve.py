@@ -1,5 +1,6 @@
 """`belated serve`, `belated keys` and `belated verify`: the decision service."""
 
+import os
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,10 +21,22 @@ if TYPE_CHECKING:
     from belated.serve.journal import Journal
 
 STORE = "belated.db"
+
+
+def named(store: str) -> str:
+    """The store, unless it is empty: that is a mistake, and must not become a new file beside the right one."""
+    if not store or os.environ.get("BELATED_STORE") == "":
+        raise InvalidInput("the store has an empty name: set --store or BELATED_STORE, or unset the variable")
+    return store
+
+
 Store = Annotated[
     str,
     typer.Option(
-        envvar="BELATED_STORE", help="The journal: a SQLite file, or a postgresql:// URL.", show_default=STORE
+        envvar="BELATED_STORE",
+        help="The journal: a SQLite file, or a postgresql:// URL.",
+        show_default=STORE,
+        callback=named,
     ),
 ]
 keys = typer.Typer(no_args_is_help=True, help="Keys to the service: who may decide, report and administer.")
@@ -135,6 +148,8 @@ def create_key(
     made = "; the store is new, `belated serve --store` must name the same" if is_missing(store) else ""
     with closing(open_journal(store)) as journal:
         key = service_keys.create(journal, scope, experiment)
+        if experiment is not None and journal.named(experiment) is None:
+            made += f"; there is no experiment {experiment!r} yet"
     said = f"a key for the store {shown(store)}{made}; it is shown once:"
     Console(stderr=True).print(said, soft_wrap=True, highlight=False)
     console.print(key, soft_wrap=True, highlight=False)

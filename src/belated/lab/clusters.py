@@ -31,10 +31,11 @@ def connect(address: str, workers: int) -> "Client":
 
     whole_number("workers", workers, 1)
     if address == "local":
-        quiet = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
+        quiet = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
         client = Client(n_workers=workers, threads_per_worker=1, **quiet)
         client.run(_ignore_interrupts)
         return client
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # should the scheduler go, we say so
     try:
         return Client(address, timeout=PATIENCE)
     except (OSError, ValueError) as error:
@@ -74,7 +75,8 @@ def _agree(wanted: Mapping[str, str], found: Any, where: str) -> None:
     other = [name for name in wanted if found.get(name) != wanted[name]]
     if other:
         told = "; ".join(f"{name} {found.get(name)} there, {wanted[name]} here" for name in other)
-        raise ClusterError(f"{where} would not give the same bits ({told}): install the same there (docs/sweeps.md)")
+        mend = "set NPY_DISABLE_CPU_FEATURES on both sides" if other == ["arithmetic"] else "install the same there"
+        raise ClusterError(f"{where} would not give the same bits ({told}): {mend} (docs/sweeps.md)")
 
 
 def _check(client: "Client", tell: Callable[[str], None]) -> None:

@@ -1,5 +1,6 @@
 """A connection to PostgreSQL that is made again after it was lost, and never tells its password."""
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -48,7 +49,9 @@ def settings_of(url: str) -> dict[str, Any]:
         if parts.netloc.count("@") > 1 or "@" in url[url.find(parts.netloc) + len(parts.netloc) :]:
             raise ValueError("a sign that is not escaped")
         return conninfo_to_dict(url)
-    except (psycopg.Error, ValueError):
+    except (psycopg.Error, ValueError) as error:
+        if unknown := re.search(r'invalid URI query parameter: "(\w+)"', str(error)):
+            raise StoreError(f"the store's URL has a setting that PostgreSQL does not know: {unknown[1]}") from None
         raise StoreError(
             "the store's URL makes no sense: write postgresql://user:password@host:port/database, "
             "other signs than letters and digits in the password as %XX"
@@ -180,4 +183,6 @@ class Link:
 
 def said(error: psycopg.Error) -> str:
     """What the server or its library says, on one line."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    words = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    is_unknown = "password authentication failed" in words or "no password supplied" in words
+    return f"{words}; give the password as PGPASSWORD, in ~/.pgpass or in the URL" if is_unknown else words

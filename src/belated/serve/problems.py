@@ -19,6 +19,9 @@ TITLES: Final = {
 }
 
 
+OUT_OF_REACH: Final = "the store cannot be reached now"  # where it is, and why, is for the log only
+
+
 class ProblemDocument(msgspec.Struct, omit_defaults=True):
     """What went wrong, as RFC 9457 says it."""
 

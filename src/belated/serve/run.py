@@ -42,7 +42,9 @@ def listen(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
         sock.bind((host, port))
     except (OSError, OverflowError) as error:
         sock.close()
-        raise InvalidInput(f"cannot listen on {host} port {port}: {error}; choose another with --port") from error
+        raise InvalidInput(
+            f"cannot listen on {host} port {port}: {error}; choose another with --host or --port"
+        ) from error
     return sock
 
 

@@ -1,5 +1,6 @@
 """Stores by name: the path of a SQLite file, or the URL of a PostgreSQL database."""
 
+import re
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +17,8 @@ SCHEMES: Final = ("postgresql://", "postgres://")
 def is_url(store: str | Path) -> bool:
     """Whether it names a database, not a file; if so, its library must be there."""
     if not str(store).startswith(SCHEMES):
+        if scheme := re.match(r"[\w+.-]{2,}:/", str(store)):  # the rest is not told: a password may be in it
+            raise InvalidInput(f"a store that begins with {scheme[0]!r} is not known: give postgresql://, or a file")
         return False
     if find_spec("psycopg") is None:
         raise InvalidInput("psycopg is missing: install what PostgreSQL needs with `pip install '.[serve,postgres]'`")
@@ -55,6 +58,8 @@ def migrate(store: str | Path) -> Iterator[str]:
 def check_folder(store: str | Path) -> Path:
     """A file is made where there is a folder for it."""
     path = Path(store)
+    if path.is_dir():
+        raise InvalidInput(f"the store {store} is a folder: name a file in it, or a postgresql:// URL")
     if not path.parent.is_dir():
         raise StoreError(f"there is no folder {path.parent} for the store: create it, or choose another --store")
     return path

@@ -14,7 +14,7 @@ from belated.serve.engine import Engine
 from belated.serve.entries import MICROSECONDS
 from belated.serve.expiry import EXPIRED_AT_ONCE
 from belated.serve.keys import Gate
-from belated.serve.problems import Problem, not_now
+from belated.serve.problems import OUT_OF_REACH, Problem, not_now
 from belated.serve.requests import Decide, Report, Request, Result
 
 MAX_GROUP: Final = 20_000  # decisions and reports in one commit, so that nobody waits long behind a crowd
@@ -266,7 +266,7 @@ class Writer:
         try:
             step()
         except StoreUnreachable as error:
-            self.may_recover, self.failure = True, str(error)
+            self.may_recover, self.failure = True, OUT_OF_REACH
             if not is_again:
                 log.critical("the store cannot be reached: nothing is acknowledged", extra={"error": str(error)})
         except StoreError as error:

@@ -26,7 +26,7 @@ from belated.serve.http import openapi
 from belated.serve.http.calls import Answer, Call
 from belated.serve.http.metrics import Metrics
 from belated.serve.http.routes import ROUTES, Route, refuse_restricted
-from belated.serve.problems import Problem, not_now
+from belated.serve.problems import OUT_OF_REACH, Problem, not_now
 from belated.serve.service import Service
 
 DASHBOARD: Final = Path(__file__).parent.parent / "dashboard"
@@ -113,7 +113,7 @@ class Endpoint:
         except StoreError as error:
             log.error("the store cannot be read", extra={"error": str(error)})
             is_passing = isinstance(error, StoreUnreachable)
-            answer = of_problem(not_now(str(error)) if is_passing else Problem(503, str(error)))
+            answer = of_problem(not_now(OUT_OF_REACH) if is_passing else Problem(503, str(error)))
         await self._send(answer, receive, send)
         self._count(scope["method"], answer.status, time.perf_counter() - started)
 

@@ -18,10 +18,11 @@ STREAM: Final = "text/event-stream"
 
 
 async def events(call: Call, document: Callable[[], Any]) -> AsyncIterator[bytes]:
-    """A document now, and again when the journal has grown, or the store fails or is back; until the service stops."""
+    """A document now, and again when there is news: of the journal, the store, or the lag; until the service stops."""
     seen, sent_at = None, 0.0
     while not call.service.is_stopping:
-        now = call.service.engine.fold.seq, call.service.writer.failure
+        writer = call.service.writer
+        now = call.service.engine.fold.seq, writer.failure, writer.health.lag_entries
         waited = time.monotonic() - sent_at
         if seen is None or (now != seen and waited >= APART) or waited >= AGEING:
             seen, sent_at = now, time.monotonic()
