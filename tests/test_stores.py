@@ -313,6 +313,10 @@ def test_an_empty_variable_does_not_make_a_file(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(BelatedError, match="unset the variable"):
         runner.invoke(cli.app, ["migrate"], env={"BELATED_STORE": ""}, catch_exceptions=False)
     assert list(tmp_path.iterdir()) == []
+    named = ["migrate", "--store", "named.db"]
+    assert runner.invoke(cli.app, named, env={"BELATED_STORE": ""}, catch_exceptions=False).exit_code == 0
+    assert runner.invoke(cli.app, ["migrate"], env={"BELATED_STORE": "other.db"}).exit_code == 0
+    assert {"named.db", "other.db"} <= {path.name for path in tmp_path.iterdir()}
 
 
 def test_a_source_must_be_there(tmp_path: Path) -> None:

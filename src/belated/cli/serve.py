@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 STORE = "belated.db"
 
 
-def named(store: str) -> str:
+def named(context: typer.Context, store: str) -> str:
     """The store, unless it is empty: that is a mistake, and must not become a new file beside the right one."""
-    if not store or os.environ.get("BELATED_STORE") == "":
+    source = context.get_parameter_source("store")
+    is_default = source is not None and source.name == "DEFAULT"  # which an empty variable counts as, too
+    if not store or (is_default and "BELATED_STORE" in os.environ):
         raise InvalidInput("the store has an empty name: set --store or BELATED_STORE, or unset the variable")
     return store
 

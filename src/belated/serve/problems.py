@@ -19,6 +19,7 @@ TITLES: Final = {
 }
 
 
+SILENT: Final = "the store has not answered for some seconds"
 OUT_OF_REACH: Final = "the store cannot be reached now"  # where it is, and why, is for the log only
 
 

@@ -13,14 +13,13 @@ from belated.serve.entries import Entry
 from belated.serve.experiments import Experiment
 from belated.serve.journal import Journal, Key
 from belated.serve.keys import Gate
-from belated.serve.problems import behind, not_now
+from belated.serve.problems import SILENT, behind, not_now
 from belated.serve.stores import open_journal
 from belated.serve.views import ExperimentView, StoreView, view
 from belated.serve.writer import Writer
 
 T = TypeVar("T")
 CAPACITY: Final = 100_000  # decisions and reports that may wait for the disk
-SILENT: Final = "the store has not answered for some seconds"
 PATIENCE: Final = 5.0  # seconds for a database to say something
 SHORT: Final = 1.0  # seconds within which a lost connection is noticed, if the server is there
 

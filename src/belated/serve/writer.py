@@ -14,7 +14,7 @@ from belated.serve.engine import Engine
 from belated.serve.entries import MICROSECONDS
 from belated.serve.expiry import EXPIRED_AT_ONCE
 from belated.serve.keys import Gate
-from belated.serve.problems import OUT_OF_REACH, Problem, not_now
+from belated.serve.problems import OUT_OF_REACH, SILENT, Problem, not_now
 from belated.serve.requests import Decide, Report, Request, Result
 
 MAX_GROUP: Final = 20_000  # decisions and reports in one commit, so that nobody waits long behind a crowd
@@ -198,7 +198,7 @@ class Writer:
         """Why nothing is accepted now, if so."""
         if self.failure:
             return self._failed()
-        return not_now("the store has not answered for some seconds") if self._is_stalled() else None
+        return not_now(SILENT) if self._is_stalled() else None
 
     def _failed(self) -> Problem:
         return not_now(self.failure) if self.may_recover else Problem(503, self.failure)
