@@ -65,11 +65,8 @@ class Engine:
 
         If the clock is behind the journal, because it or another server's is or was ahead, time goes on from there.
         """
-        now, at, behind = (
-            self._clock(),
-            self.fold.at,
-            self._behind,
-        )  # read once: views ask for the time from their thread
+        # each is read once: views ask for the time from their thread
+        now, at, behind = self._clock(), self.fold.at, self._behind
         if now >= at:
             self._behind = None
             return now
