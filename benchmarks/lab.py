@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from judging import best_of, judge
 
 import belated
 from belated import lab
+from benchmarks.judging import best_of, judge
 
 SMPYBANDITS = 3100  # rounds/s of its Tsallis-INF at k = 10, measured apart: it needs NumPy 1.26 and SciPy 1.11
 CPP = {100: 1.84, 1000: 18.3}  # us a round of a C++ Tsallis-INF loop (FAMAB, -O3), measured apart
@@ -106,11 +106,11 @@ def memory() -> None:
     """Peak memory of a process that plays ten million rounds."""
     print("\na game of 10,000,000 rounds, k = 10")
     code = (
-        "import belated; from judging import memory_of; from belated import lab as games;"
+        "import belated; from benchmarks.judging import memory_of; from belated import lab as games;"
         "problem = games.Problem(games.Bernoulli(), games.Geometric(100), 10, 10_000_000);"
         "games.play(belated.Advanced(), problem, [1]);"
         "print(memory_of(what='VmHWM'))"
     )
-    here = Path(__file__).parent
+    here = Path(__file__).parent.parent
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=here)
     judge("peak memory of the process", float(done.stdout) / 1e9, 1.0, "GB", at_most=True)

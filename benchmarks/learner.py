@@ -7,10 +7,10 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from judging import best_of, judge, memory_of, timed
 
 import belated
 from belated import kernels
+from benchmarks.judging import best_of, judge, memory_of, timed
 
 
 def ours(n_arms: int, delay: int, tuning: belated.Tuning | None = None) -> Callable[[int], None]:

@@ -6,7 +6,7 @@ import sys
 import tempfile
 import time
 
-from judging import judge
+from benchmarks.judging import judge
 
 
 def quick() -> None:

@@ -5,10 +5,10 @@ import time
 from pathlib import Path
 
 import numpy as np
-from judging import judge
 
 import belated
 from belated import replay
+from benchmarks.judging import judge
 
 ROWS, JUDGED = 1_000_000, 50_000
 

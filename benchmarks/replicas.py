@@ -7,7 +7,6 @@ figure, in cores: if all together are near the number of cores, the machine was 
 import os
 import re
 import resource
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -17,13 +16,11 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-
-import decision_service
-from decision_service import EXPERIMENT, load
-from judging import judge
-from postgres import Cluster
-from service import Served
+from benchmarks import decision_service
+from benchmarks.decision_service import EXPERIMENT, load
+from benchmarks.judging import judge
+from tests.support.postgres import Cluster
+from tests.support.service import Served
 
 SHIPPED = Path(__file__).parent.parent / "deploy" / "postgresql.conf"
 FEW = 4  # connections to each replica: so few that it waits for its commits, not for a processor

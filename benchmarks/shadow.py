@@ -10,11 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
-from judging import best_of, judge, timed
-from learner import ours
 
 import belated
 from belated import lab
+from benchmarks.judging import best_of, judge, timed
+from benchmarks.learner import ours
 
 RIVALS = {"blind": belated.Tsallis(), "simple": belated.Simple(), "advanced": belated.Advanced()}
 SEEDS = range(1000, 1008)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 import belated
 from belated import kernels, lab
 from belated.kernels.argmin import _root
-from belated.lab.losses import flip
+from belated.lab.problems.losses import flip
 from belated.tunings import schedule
 
 DELTA, BOUNDED, GAP, ARRIVAL, TWIN, TWIN_MEAN, LEADER = range(7)

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from belated import Client
 from belated.errors import ServiceError
-from belated.serve.demo import Demo
+from belated.serve.process.demo import Demo
 
 try:
     with suppress(KeyboardInterrupt), Client(sys.argv[1], key=os.environ.get("BELATED_KEY")) as client:

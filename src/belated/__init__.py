@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # what type checkers see; at run time __getattr__ loads the s
         StoreError,
         UnknownRound,
     )
-    from belated.learners import FTRL, Decision, Learner
+    from belated.learner.ftrl import FTRL, Decision, Learner
     from belated.tunings import AdaptiveExp3, Advanced, Exp3, Shadow, Simple, Tsallis, Tuning
 
 __version__ = "0.1.0"
@@ -51,7 +51,7 @@ __all__ = [
     "UnknownRound",
     "bounds",
 ]
-_HOMES = ("belated.errors", "belated.tunings", "belated.learners")
+_HOMES = ("belated.errors", "belated.tunings", "belated.learner.ftrl")
 
 
 if not TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import Any
 
 from belated.baselines.bases import Floats
 from belated.baselines.open_rounds import OpenRounds
-from belated.learners import Decision
+from belated.learner.ftrl import Decision
 
 
 class Baseline(ABC):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from belated.errors import InvalidInput
-from belated.learners import Learner
+from belated.learner.ftrl import Learner
 from belated.validation import whole_number
 
 Floats = NDArray[np.float64]

@@ -10,7 +10,7 @@ from typing import final
 from belated.baselines.baseline import Baseline
 from belated.baselines.bases import Base, Floats, MakeBase, Seeds, as_maker
 from belated.baselines.open_rounds import OpenRounds
-from belated.learners import FTRL, Decision
+from belated.learner.ftrl import FTRL, Decision
 from belated.tunings import Tsallis
 from belated.validation import whole_number
 

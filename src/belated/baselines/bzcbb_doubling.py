@@ -12,7 +12,7 @@ import numpy as np
 from belated.baselines.baseline import Baseline
 from belated.baselines.bases import Floats
 from belated.baselines.restarts import Restarts
-from belated.learners import Decision
+from belated.learner.ftrl import Decision
 from belated.validation import whole_number
 
 

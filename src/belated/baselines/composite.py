@@ -12,7 +12,7 @@ from belated.baselines.baseline import Baseline
 from belated.baselines.bases import Floats, MakeBase, Seeds, as_maker, generator_of, one_hot
 from belated.baselines.open_rounds import OpenRounds
 from belated.errors import InvalidInput
-from belated.learners import FTRL, Decision
+from belated.learner.ftrl import FTRL, Decision
 from belated.tunings import AdaptiveExp3
 from belated.validation import as_float, whole_number
 

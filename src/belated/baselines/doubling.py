@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from belated.baselines.baseline import Baseline
 from belated.baselines.bases import Floats
 from belated.baselines.epochs import Epoch, Epochs
-from belated.learners import Decision
+from belated.learner.ftrl import Decision
 from belated.validation import as_delays, whole_number
 
 

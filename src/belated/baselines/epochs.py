@@ -11,7 +11,7 @@ import numpy as np
 
 from belated.baselines.bases import Floats
 from belated.baselines.restarts import Restarts
-from belated.learners import Decision
+from belated.learner.ftrl import Decision
 
 
 class Epoch(NamedTuple):

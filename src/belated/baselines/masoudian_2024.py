@@ -12,7 +12,7 @@ from typing import final
 from belated.baselines.baseline import Baseline
 from belated.baselines.bases import Floats
 from belated.baselines.open_rounds import OpenRounds
-from belated.learners import FTRL, Decision
+from belated.learner.ftrl import FTRL, Decision
 from belated.tunings import Tuning
 from belated.validation import whole_number
 

@@ -3,7 +3,7 @@
 from typing import Any, Generic, NamedTuple, TypeVar, final
 
 from belated.errors import DuplicateReport, UnknownRound
-from belated.learners import Decision
+from belated.learner.ftrl import Decision
 from belated.validation import as_loss, as_round
 
 Note = TypeVar("Note")

@@ -12,7 +12,7 @@ from belated.baselines.baseline import Baseline
 from belated.baselines.bases import Floats, MakeBase, Seeds, as_maker, one_hot
 from belated.baselines.delayed_ucb import DelayedUCB1
 from belated.baselines.open_rounds import OpenRounds
-from belated.learners import Decision
+from belated.learner.ftrl import Decision
 from belated.validation import whole_number
 
 

@@ -4,7 +4,7 @@ from typing import Any, final
 
 from belated.baselines.bases import Floats, Seeds
 from belated.baselines.open_rounds import OpenRounds
-from belated.learners import FTRL, Decision
+from belated.learner.ftrl import FTRL, Decision
 from belated.tunings import Exp3
 
 

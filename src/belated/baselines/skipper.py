@@ -14,7 +14,7 @@ from belated.baselines.baseline import Baseline
 from belated.baselines.bases import Floats, MakeBase, Seeds, as_maker, generator_of
 from belated.baselines.open_rounds import OpenRounds
 from belated.bounds import clip
-from belated.learners import FTRL, Decision
+from belated.learner.ftrl import FTRL, Decision
 from belated.tunings import AdaptiveExp3
 from belated.validation import positive_number, whole_number
 

@@ -15,7 +15,7 @@ from belated.baselines.bases import Floats, generator_of
 from belated.baselines.open_rounds import OpenRounds
 from belated.baselines.policies import Policy
 from belated.errors import InvalidInput
-from belated.learners import Decision
+from belated.learner.ftrl import Decision
 from belated.validation import whole_number
 
 

@@ -13,7 +13,7 @@ from belated.baselines.baseline import Baseline
 from belated.baselines.bases import Floats, generator_of
 from belated.baselines.open_rounds import OpenRounds
 from belated.baselines.policies import Policy
-from belated.learners import Decision
+from belated.learner.ftrl import Decision
 from belated.validation import truth, whole_number
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from belated.baselines.baseline import Baseline
 from belated.baselines.bases import Floats, generator_of
 from belated.baselines.open_rounds import OpenRounds
-from belated.learners import Decision
+from belated.learner.ftrl import Decision
 from belated.validation import whole_number
 
 

@@ -9,10 +9,12 @@ from rich.table import Table
 
 from belated.cli.application import app, console
 from belated.errors import InvalidInput
-from belated.lab import clusters, comparisons, figures
 from belated.lab.algorithms import ALGORITHMS
-from belated.lab.comparisons import Comparison, Row
-from belated.lab.named import AROUND, DELAYS, LOSSES, settings_of
+from belated.lab.compare import comparison as comparisons
+from belated.lab.compare import dask as clusters
+from belated.lab.compare import figure as figures
+from belated.lab.compare.comparison import Comparison, Row
+from belated.lab.problems.parsing import AROUND, DELAYS, LOSSES, settings_of
 
 
 @app.command("list")

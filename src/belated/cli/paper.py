@@ -9,7 +9,7 @@ from rich.text import Text
 
 from belated.cli.application import app, console
 from belated.errors import InvalidInput
-from belated.lab.named import nearest
+from belated.lab.problems.parsing import nearest
 from belated.paper import CLAIMS, Claim, Effort, Outcome, Verdict, run
 from belated.paper.report import NUMBERS, page_of, title_of
 from belated.reports import pages

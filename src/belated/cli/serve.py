@@ -18,7 +18,7 @@ from belated.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from belated.serve.journal import Journal
+    from belated.serve.store.journal import Journal
 
 STORE = "belated.db"
 
@@ -56,7 +56,7 @@ def extra() -> None:
 
 def is_missing(store: str) -> bool:
     """Whether it is a file that is not there; of a database we hear when it is opened."""
-    from belated.serve.stores import is_url  # noqa: PLC0415
+    from belated.serve.store.opening import is_url  # noqa: PLC0415
 
     return not is_url(store) and not Path(store).exists()
 
@@ -64,7 +64,7 @@ def is_missing(store: str) -> bool:
 def existing(store: str) -> "Journal":
     """The journal in a store that must be there."""
     extra()
-    from belated.serve.stores import open_journal  # noqa: PLC0415
+    from belated.serve.store.opening import open_journal  # noqa: PLC0415
 
     if is_missing(store):
         raise InvalidInput(f"there is no store {store}: `belated serve` makes one, or name another with --store")
@@ -119,10 +119,11 @@ def serve(
     """Serve decisions over HTTP: durable, exactly once, with a dashboard."""
     extra()
     from belated.client import Client  # noqa: PLC0415
-    from belated.serve import keys as service_keys  # noqa: PLC0415
-    from belated.serve import logs, run  # noqa: PLC0415
-    from belated.serve import workers as processes  # noqa: PLC0415
-    from belated.serve.demo import NAME, Demo  # noqa: PLC0415
+    from belated.serve.process import json_logs as logs  # noqa: PLC0415
+    from belated.serve.process import run  # noqa: PLC0415
+    from belated.serve.process import workers as processes  # noqa: PLC0415
+    from belated.serve.process.demo import NAME, Demo  # noqa: PLC0415
+    from belated.serve.service import keys as service_keys  # noqa: PLC0415
 
     logs.start(access=access_log)
     key, secret = service_keys.new("admin", NAME)
@@ -144,8 +145,8 @@ def create_key(
 ) -> None:
     """Make a key and show it, once; the store keeps only its hash."""
     extra()
-    from belated.serve import keys as service_keys  # noqa: PLC0415
-    from belated.serve.stores import open_journal, shown  # noqa: PLC0415
+    from belated.serve.service import keys as service_keys  # noqa: PLC0415
+    from belated.serve.store.opening import open_journal, shown  # noqa: PLC0415
 
     made = "; the store is new, `belated serve --store` must name the same" if is_missing(store) else ""
     with closing(open_journal(store)) as journal:
@@ -189,7 +190,7 @@ def revoke_key(
 def verify(store: Store = STORE) -> None:
     """Fold the journal from nothing and compare bit for bit with what was saved. Exit code 1 if anything differs."""
     extra()
-    from belated.serve import verify as verification  # noqa: PLC0415
+    from belated.serve.store import verify as verification  # noqa: PLC0415
 
     with closing(existing(store)) as journal, progress_bar("folding", journal.last()) as progress:
         verdict = verification.verify(journal, progress)

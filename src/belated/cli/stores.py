@@ -13,7 +13,7 @@ from belated.cli.serve import STORE, Store, existing, extra, progress_bar
 def migrate(store: Store = STORE) -> None:
     """Make the tables of a store, or bring them to this release. It may be interrupted and run again."""
     extra()
-    from belated.serve import stores  # noqa: PLC0415
+    from belated.serve.store import opening as stores  # noqa: PLC0415
 
     steps = 0
     for steps, step in enumerate(stores.migrate(store), 1):  # noqa: B007
@@ -31,8 +31,8 @@ def copy(
 ) -> None:
     """Copy a store into an empty one: entries with their places, snapshots and keys, all or nothing."""
     extra()
-    from belated.serve import stores  # noqa: PLC0415
-    from belated.serve.copy import copy as copy_store  # noqa: PLC0415
+    from belated.serve.store import opening as stores  # noqa: PLC0415
+    from belated.serve.store.copy import copy as copy_store  # noqa: PLC0415
 
     with (
         closing(existing(source)) as one,

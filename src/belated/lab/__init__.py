@@ -6,11 +6,12 @@
 >>> curves = lab.play(belated.Advanced(), problem, seeds=range(4))
 """
 
-from belated.lab import replicas
 from belated.lab.algorithms import ALGORITHMS, Algorithm, find
-from belated.lab.certificates import Certified, certify
-from belated.lab.comparisons import Comparison, compare, tidy
-from belated.lab.delays import (
+from belated.lab.compare.comparison import Comparison, compare, tidy
+from belated.lab.games import replicas
+from belated.lab.games.certify import Certified, certify
+from belated.lab.games.play import Curves, default_checkpoints, play
+from belated.lab.problems.delays import (
     NEVER,
     Bursts,
     Delays,
@@ -28,8 +29,7 @@ from belated.lab.delays import (
     Unbalanced,
     Uniform,
 )
-from belated.lab.games import Curves, default_checkpoints, play
-from belated.lab.losses import (
+from belated.lab.problems.losses import (
     Bernoulli,
     BlockCoins,
     Comeback,
@@ -42,7 +42,7 @@ from belated.lab.losses import (
     Wave,
     spans,
 )
-from belated.lab.problems import Problem
+from belated.lab.problems.problem import Problem
 
 __all__ = [
     "ALGORITHMS",

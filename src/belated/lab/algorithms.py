@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from belated import baselines, bounds
 from belated.baselines import bold, composite, delayed_ucb, doubling, queued, skipper, solid, tsallis_reduced_variance
 from belated.errors import InvalidInput
-from belated.lab.delays import Fixed, NoDelay
-from belated.lab.losses import Bernoulli
-from belated.lab.named import nearest
-from belated.lab.problems import Problem
-from belated.learners import FTRL, Learner
+from belated.lab.problems.delays import Fixed, NoDelay
+from belated.lab.problems.losses import Bernoulli
+from belated.lab.problems.parsing import nearest
+from belated.lab.problems.problem import Problem
+from belated.learner.ftrl import FTRL, Learner
 from belated.tunings import (
     AdaptiveExp3,
     Advanced,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from belated import kernels, lab
 from belated.bounds import clip
-from belated.lab.compiled import Compiled
+from belated.lab.games.compiled import Compiled
 from belated.tunings import Tuning, outstanding_counts, schedule
 
 Floats = NDArray[np.float64]

@@ -6,10 +6,10 @@
 """
 
 from belated.replay import flights
-from belated.replay.games import Replays, Wait, play
-from belated.replay.logs import Columns, Log, read
+from belated.replay.decision_log import Columns, Log, read
 from belated.replay.off_policy import LOGGED, UNIFORM, Estimate, evaluate, evaluate_all
 from belated.replay.outcomes import Outcomes
+from belated.replay.timed_games import Replays, Wait, play
 from belated.replay.waiting import Waiting, delays_in_rounds, measure
 from belated.replay.which import Advice, advise
 

@@ -7,9 +7,9 @@ import numpy as np
 from belated.lab.intervals import half_width
 from belated.replay import flights
 from belated.replay.flights import Flights
-from belated.replay.games import Replays, Wait, play
 from belated.replay.off_policy import TUNINGS
 from belated.replay.pictures import backlog_figure, tail_figure, waiting_table
+from belated.replay.timed_games import Replays, Wait, play
 from belated.replay.waiting import delays_in_rounds, measure_times
 from belated.reports import Figure, Table, columns_of, lines
 

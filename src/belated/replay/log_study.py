@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from belated.replay.logs import Log
+from belated.replay.decision_log import Log
 from belated.replay.off_policy import LOGGED, Estimate, Interval, evaluate_all
 from belated.replay.outcomes import Outcomes
 from belated.replay.pictures import backlog_figure, tail_figure, waiting_table

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from belated.errors import InvalidInput
-from belated.lab.delays import NEVER
+from belated.lab.problems.delays import NEVER
 from belated.lab.progress import Progress
-from belated.learners import FTRL
-from belated.replay.logs import Log
+from belated.learner.ftrl import FTRL
+from belated.replay.decision_log import Log
 from belated.replay.outcomes import Outcomes, losses_of
 from belated.replay.waiting import delays_in_rounds
 from belated.tunings import AdaptiveExp3, Advanced, Shadow, Simple, Tsallis, Tuning

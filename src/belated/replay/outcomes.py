@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from belated.errors import InvalidInput
-from belated.replay.logs import Log
+from belated.replay.decision_log import Log
 from belated.validation import as_float, truth
 
 Floats = NDArray[np.float64]

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from belated.bounds import clip
-from belated.lab.delays import NEVER
+from belated.lab.problems.delays import NEVER
 from belated.replay.waiting import Waiting
 from belated.reports import Figure, Table, columns_of, lines
 from belated.tunings import outstanding_counts

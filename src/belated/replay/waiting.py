@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from belated.bounds import best_skipping, clip
 from belated.errors import InvalidInput
-from belated.lab.delays import NEVER
-from belated.replay.logs import Log
+from belated.lab.problems.delays import NEVER
+from belated.replay.decision_log import Log
 from belated.tunings import outstanding_counts
 
 Floats = NDArray[np.float64]

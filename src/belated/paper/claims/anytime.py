@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from belated import lab
 from belated.lab.algorithms import setting_of
-from belated.lab.games import Driver
+from belated.lab.games.play import Driver
 from belated.lab.intervals import half_width
-from belated.learners import FTRL
+from belated.learner.ftrl import FTRL
 from belated.paper.claim import Claim, Effort, Finding, Kind, at_most
 from belated.reports import Figure, columns_of, lines
 from belated.tunings import Advanced

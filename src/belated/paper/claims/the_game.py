@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 
 from belated import lab
 from belated.bounds import clip
-from belated.lab.compiled import Compiled
-from belated.learners import FTRL
+from belated.lab.games.compiled import Compiled
+from belated.learner.ftrl import FTRL
 from belated.paper.claim import Check, Claim, Effort, Finding, Kind, exactly
 from belated.paper.grid import DELAYS
 from belated.tunings import Advanced, Simple, Tuning, outstanding_counts, schedule

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from belated import kernels, lab
-from belated.lab.compiled import Compiled
+from belated.lab.games.compiled import Compiled
 from belated.paper.claim import Claim, Effort, Finding, Kind, exactly
 from belated.tunings import Advanced, Simple, Tsallis, Tuning
 

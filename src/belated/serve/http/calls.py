@@ -9,10 +9,10 @@ from urllib.parse import parse_qsl
 import msgspec
 from starlette.types import Receive, Scope
 
+from belated.serve.domain.refusals import Problem
 from belated.serve.http.documents import MAX_PAGE
-from belated.serve.keys import Grant, check_experiment
-from belated.serve.problems import Problem
-from belated.serve.service import Service
+from belated.serve.service.keys import Grant, check_experiment
+from belated.serve.service.service import Service
 
 MAX_BODY: Final = 2 * 2**20
 MAX_KEY: Final = 200

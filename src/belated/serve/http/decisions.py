@@ -7,9 +7,12 @@ import msgspec
 from msgspec import UNSET
 from starlette.concurrency import run_in_threadpool
 
-from belated.serve import ids
-from belated.serve.entries import Entry
-from belated.serve.experiments import Experiment
+from belated.serve.domain import ids
+from belated.serve.domain.entries import Entry
+from belated.serve.domain.experiment import Experiment
+from belated.serve.domain.refusals import Problem
+from belated.serve.engine.feedback import is_of, look_up
+from belated.serve.engine.requests import Answers, Decide, Item, Report
 from belated.serve.http.calls import Answer, Call
 from belated.serve.http.documents import (
     STATUSES,
@@ -30,12 +33,9 @@ from belated.serve.http.documents import (
     of_found,
     of_outcome,
 )
-from belated.serve.journal import Found, Journal
-from belated.serve.problems import Problem
-from belated.serve.reports import is_of, look_up
-from belated.serve.requests import Answers, Decide, Item, Report
-from belated.serve.service import Service
-from belated.serve.views import iso
+from belated.serve.service.service import Service
+from belated.serve.service.views import iso
+from belated.serve.store.journal import Found, Journal
 
 T = TypeVar("T")
 NOTHING: Final = msgspec.json.Decoder(NewDecision)

@@ -5,14 +5,14 @@ from typing import Final
 import msgspec
 from starlette.concurrency import run_in_threadpool
 
+from belated.serve.domain.settings import ArmChange, Settings
+from belated.serve.engine.requests import ChangeArms, Close, Create
 from belated.serve.http.calls import Answer, Call
 from belated.serve.http.decisions import experiment_of, folded
 from belated.serve.http.documents import EVENTS, Event, EventPage, ExperimentPage, NewDecision
-from belated.serve.keys import check_experiment
-from belated.serve.requests import ChangeArms, Close, Create
-from belated.serve.service import Service
-from belated.serve.settings import ArmChange, Settings
-from belated.serve.views import iso, summary
+from belated.serve.service.keys import check_experiment
+from belated.serve.service.service import Service
+from belated.serve.service.views import iso, summary
 
 SETTINGS: Final = msgspec.json.Decoder(Settings)
 ARMS: Final = msgspec.json.Decoder(ArmChange)

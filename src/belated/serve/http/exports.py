@@ -10,11 +10,11 @@ from typing import Final
 
 from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
 
-from belated.serve.experiments import Experiment
+from belated.serve.domain.experiment import Experiment
 from belated.serve.http.calls import Answer, Call
 from belated.serve.http.decisions import experiment_of, known
 from belated.serve.http.documents import OutcomeDocument
-from belated.serve.journal import Journal
+from belated.serve.store.journal import Journal
 
 COLUMNS: Final = ("decision_id", "round", "time", "arm", "probability", "outcome", "outcome_time", "status")
 ROWS: Final = 2_000

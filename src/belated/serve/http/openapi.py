@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 
 import belated
+from belated.serve.domain.refusals import TITLES, ProblemDocument
 from belated.serve.http.calls import MAX_BODY, MAX_KEY
 from belated.serve.http.documents import MAX_BATCH, MAX_PAGE
 from belated.serve.http.routes import Route
-from belated.serve.problems import TITLES, ProblemDocument
 
 REFERENCE = "#/components/schemas/{name}"
 ABOUT = f"""Choose now, report whenever: decisions are on disk when they are answered, and feedback counts once.

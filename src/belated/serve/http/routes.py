@@ -2,13 +2,13 @@
 
 from typing import Any, Final, NamedTuple
 
+from belated.serve.domain.refusals import Problem
+from belated.serve.domain.settings import ArmChange, Settings
 from belated.serve.http import decisions, experiments, exports, live
 from belated.serve.http import documents as d
 from belated.serve.http.calls import Answer, Call, Handler
-from belated.serve.keys import Scope
-from belated.serve.problems import Problem
-from belated.serve.settings import ArmChange, Settings
-from belated.serve.views import ExperimentView, StoreView
+from belated.serve.service.keys import Scope
+from belated.serve.service.views import ExperimentView, StoreView
 
 EXPERIMENT: Final = "/v1/experiments/{name}"
 DECISION: Final = "/v1/decisions/{decision_id}"

@@ -1,0 +1,1 @@
+"""Speed, memory and regret, measured and judged."""

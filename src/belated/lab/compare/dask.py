@@ -1,0 +1,181 @@
+"""Games on Dask's workers: the same bits as here, whichever worker plays them and however often one dies."""
+
+import logging
+import signal
+import time
+from asyncio import CancelledError
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from belated.errors import ClusterError
+from belated.lab.algorithms import BY_NAME, Algorithm, find
+from belated.lab.compare.fingerprint import environment
+from belated.lab.compare.kept import Played
+from belated.lab.compare.sweep import Finish, Game, Games, Run, play_whole
+from belated.lab.games.play import Integers
+from belated.lab.problems.problem import Problem
+from belated.lab.progress import Progress
+from belated.validation import whole_number
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+PATIENCE = 10  # seconds for a scheduler to answer; one that is just being started may take a few
+ATTEMPTS = 5  # times that Dask may blame a task for more than `allowed-failures` deaths of workers
+
+
+def connect(address: str, workers: int) -> "Client":
+    """A client of the scheduler at an address, or of `workers` processes of our own if the address is `local`."""
+    from distributed import Client  # noqa: PLC0415  (only sweeps on Dask need it)
+
+    whole_number("workers", workers, 1)
+    if address == "local":
+        quiet = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
+        client = Client(n_workers=workers, threads_per_worker=1, **quiet)
+        client.run(_ignore_interrupts)
+        return client
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # should the scheduler go, we say so
+    try:
+        return Client(address, timeout=PATIENCE)
+    except (OSError, ValueError) as error:
+        raise ClusterError(
+            f"no Dask scheduler answers at {address!r}: {error}; start one with `dask scheduler`, and give the address "
+            "that it prints, such as tcp://10.0.0.1:8786"
+        ) from error
+
+
+def _ignore_interrupts() -> None:
+    """Ctrl-C reaches all processes of a terminal, but it is for the client, which ends the others."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def on_dask(client: "Client", tell: Callable[[str], None]) -> Run:
+    """Games on the workers of a Dask client."""
+
+    def run(games: Games, problem: Problem, at: Integers, finish: Finish, progress: Progress) -> None:
+        if games:
+            _check(client, tell)
+            _play_all(client, games, problem, at, finish, progress)
+
+    return run
+
+
+def _play_there(
+    algorithm: str | Algorithm, seed: int, problem: Problem, at: Integers, wanted: Mapping[str, str]
+) -> Played:
+    """One game, on a worker, if it computes the same bits as the client; workers may join at any time."""
+    _agree(wanted, environment(), "the worker")
+    return play_whole(find(algorithm) if isinstance(algorithm, str) else algorithm, problem, seed, at)
+
+
+def _agree(wanted: Mapping[str, str], found: Any, where: str) -> None:
+    if isinstance(found, Exception):
+        raise ClusterError(f"{where} cannot load Belated ({found}): install Belated {wanted['belated']} there")
+    other = [name for name in wanted if found.get(name) != wanted[name]]
+    if other:
+        told = "; ".join(f"{name} {found.get(name)} there, {wanted[name]} here" for name in other)
+        mend = "set NPY_DISABLE_CPU_FEATURES on both sides" if other == ["arithmetic"] else "install the same there"
+        raise ClusterError(f"{where} would not give the same bits ({told}): {mend} (docs/sweeps.md)")
+
+
+def _check(client: "Client", tell: Callable[[str], None]) -> None:
+    """Refuse a cluster that would not give the same bits, before any work."""
+    try:
+        client.run_on_scheduler(environment)  # it computes nothing, but must understand what it passes on
+    except ImportError as error:
+        _agree(environment(), error, "Dask's scheduler")
+    found = client.run(environment, on_error="return")
+    if not found:
+        tell(f"no worker has joined {client.scheduler.address} yet: waiting for one")
+    while not found:
+        time.sleep(0.2)
+        found = client.run(environment, on_error="return")
+    for address, theirs in found.items():
+        if not isinstance(theirs, OSError):  # it has just gone
+            _agree(environment(), theirs, f"the worker at {address}")
+
+
+def _play_all(
+    client: "Client", games: Games, problem: Problem, at: Integers, finish: Finish, progress: Progress
+) -> None:
+    from distributed import KilledWorker, as_completed  # noqa: PLC0415
+
+    data = _send(client, problem)
+    waiting = _submit(client, games, data, at)
+    blamed: Counter[str] = Counter()
+    completed = as_completed(list(waiting), client.loop)
+    try:
+        for future in completed:
+            outcome = _outcome(client, future)
+            if outcome is None:
+                completed.add(future)
+                continue
+            game = waiting.pop(future)
+            if isinstance(outcome, Played):
+                finish(game, outcome)
+                progress.advance(problem.n_rounds)
+                continue
+            if not isinstance(outcome, KilledWorker):
+                raise outcome
+            if outcome.task == future.key:
+                _blame(blamed, f"{game[0]}, seed {game[1]}", outcome)
+            elif outcome.task == data.key:
+                _blame(blamed, "the problem", outcome)
+                data = _send(client, problem)
+            again = _submit(client, {game: games[game]}, data, at)
+            waiting |= again
+            completed.update(again)
+    finally:
+        if client.status == "running":
+            client.cancel(list(waiting))
+
+
+def _send(client: "Client", problem: Problem) -> "Future":
+    """The problem, its files included, as a task's result: sent once, and again should all workers with it die.
+
+    Data that is scattered would be lost with them.
+    """
+    from dask import config  # noqa: PLC0415
+
+    with config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):  # it is meant to be large
+        return client.submit(_same, problem, pure=False)
+
+
+def _same(problem: Problem) -> Problem:
+    return problem
+
+
+def _submit(client: "Client", games: Games, data: "Future", at: Integers) -> "dict[Future, Game]":
+    """A task for each game; an algorithm of the table travels as its name."""
+    players = [name if BY_NAME.get(name) is algorithm else algorithm for (name, _), algorithm in games.items()]
+    seeds = [seed for _, seed in games]
+    told = {"problem": data, "at": at, "wanted": dict(environment())}
+    return dict(zip(client.map(_play_there, players, seeds, **told, pure=False), games, strict=True))
+
+
+def _outcome(client: "Client", future: "Future[Any]") -> Played | BaseException | None:
+    """A finished game, or what went wrong with it; None if its worker died with the result, so that it is played again.
+
+    Dask's `as_completed(with_results=True)` would wait for ever in the last case, should the game then fail.
+    """
+    try:
+        played: Played = future.result(timeout=PATIENCE)
+    except (Exception, CancelledError):  # noqa: BLE001  (a game may raise anything)
+        if future.status == "error":
+            error: BaseException = future.exception()
+            return error.with_traceback(future.traceback())
+        if client.status != "running" or future.cancelled():
+            return ClusterError("Dask's scheduler is gone, or has dropped the games: start it, and run this again")
+        return None
+    return played
+
+
+def _blame(blamed: Counter[str], what: str, error: Any) -> None:
+    """Workers have died with a task: it may have been there by chance a few times, but not for ever."""
+    blamed[what] += 1
+    if blamed[what] == ATTEMPTS:
+        raise ClusterError(
+            f"{ATTEMPTS * (error.allowed_failures + 1)} workers died while they were busy with {what}: see their logs "
+            "for why; too little memory is a common cause (`dask worker --memory-limit`)"
+        ) from error

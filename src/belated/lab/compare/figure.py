@@ -1,0 +1,44 @@
+"""Figures: regret curves with bands and bounds."""
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from belated.lab.compare.comparison import Row
+
+TITLES = {"log": "log scale, triangles: the bounds", "linear": "linear scale"}
+
+
+def regret_figure(rows: Sequence[Row], title: str, path: Path) -> None:
+    """Mean regret with 95% bands, once log-log with the bounds at the end (triangles) and once linear."""
+    import matplotlib  # noqa: PLC0415  (only figures need it)
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot  # noqa: PLC0415
+
+    figure, axes = pyplot.subplots(1, 2, figsize=(13, 5.2), layout="constrained")
+    colours = pyplot.get_cmap("tab10").colors  # type: ignore[attr-defined]
+    styles = [{"color": colour, "linestyle": dash} for dash in ("-", "--", ":", "-.") for colour in colours]
+    for scale, axis in zip(("log", "linear"), axes, strict=True):
+        for row, style in zip(rows, itertools.cycle(styles), strict=False):
+            _draw(axis, row, style, scale)
+        axis.set(xscale=scale, yscale=scale, xlabel="round", ylabel="regret", title=TITLES[scale])
+        axis.grid(visible=True, alpha=0.25)
+    figure.legend(*axes[1].get_legend_handles_labels(), loc="outside right upper", fontsize=9, frameon=False)
+    figure.suptitle(title)
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+
+
+def _draw(axis: Any, row: Row, style: dict[str, Any], scale: str) -> None:
+    rounds, mean, half = row.curves.checkpoints, row.curves.mean, np.nan_to_num(row.curves.interval)
+    shown = mean > 0 if scale == "log" else np.full(mean.size, fill_value=True)
+    label = row.algorithm.name if row.bound is None else f"{row.algorithm.name} (bound {row.bound:,.0f})"
+    axis.plot(rounds[shown], mean[shown], label=label, linewidth=1.6, **style)
+    low = np.maximum(mean - half, mean * 0.1) if scale == "log" else mean - half
+    axis.fill_between(rounds[shown], low[shown], (mean + half)[shown], color=style["color"], alpha=0.18, linewidth=0)
+    if row.bound and scale == "log":
+        axis.plot(rounds[-1], row.bound, marker="v", color=style["color"], markersize=7, clip_on=False)

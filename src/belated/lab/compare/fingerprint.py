@@ -1,0 +1,84 @@
+"""Fingerprints: what determines a game's result, to the last bit, as one short text."""
+
+import hashlib
+import json
+import math
+import platform
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import belated as package
+from belated.errors import InvalidInput
+from belated.lab.algorithms import BY_NAME, Algorithm
+
+PLAIN = (type(None), bool, int, float, str)
+PACKAGE = Path(__file__).parent.parent.parent
+SOURCES = (
+    "*.py",
+    *(f"{name}/**/*.py" for name in ("kernels", "learner", "replicated", "baselines", "lab")),
+)  # all that a game is made of
+
+
+@cache
+def environment() -> Mapping[str, str]:
+    """What must agree for the same bits: Belated's source, the libraries, and how this machine computes."""
+    source = hashlib.sha256()
+    for path in sorted(path for pattern in SOURCES for path in PACKAGE.glob(pattern)):
+        source.update(path.read_bytes())
+    return {
+        "belated": f"{package.__version__} ({source.hexdigest()[:12]})",
+        "python": ".".join(platform.python_version_tuple()[:2]),
+        "numpy": np.__version__,
+        "numba": version("numba"),
+        "arithmetic": _arithmetic(),
+    }
+
+
+def _arithmetic() -> str:
+    """A digest of functions whose last bit depends on the processor and the C library."""
+    grid, generator = np.linspace(0.1, 100, 5000), np.random.default_rng(1)
+    drawn = (generator.geometric(0.01, 5000), generator.pareto(0.5, 5000), generator.random(5000))
+    scalar = [f(value) for f in (math.log, math.exp, math.cbrt, math.sqrt) for value in grid.tolist()]
+    made = (np.sin(grid), np.log(grid), np.log1p(grid), np.exp(grid), np.array(scalar), *drawn)
+    return hashlib.sha256(b"".join(values.tobytes() for values in made)).hexdigest()[:12]
+
+
+def fingerprint(*parts: Any) -> str:
+    """Differs whenever a part, or the environment, does; objects of your own need a `fingerprint` to have one."""
+    described = [_described(part) for part in (environment(), *parts)]
+    return hashlib.sha256(json.dumps(described).encode()).hexdigest()
+
+
+def _described(value: Any) -> Any:
+    """A value as JSON that differs whenever the value does."""
+    kind = type(value)
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    if kind in PLAIN or isinstance(value, np.number | np.bool_):
+        return [name, repr(value)]
+    if kind is np.ndarray and not value.dtype.hasobject:
+        return [name, str(value.dtype), value.shape, hashlib.sha256(value.tobytes()).hexdigest()]
+    if kind in (tuple, list):
+        return [name, [_described(item) for item in value]]
+    if kind is dict:
+        return [name, [[_described(key), _described(item)] for key, item in value.items()]]
+    if isinstance(value, Algorithm) and value is BY_NAME.get(value.name):  # the environment has its source
+        return [name, value.name]
+    return [name, *_own(value, is_ours=name.startswith("belated.") and kind is not Algorithm)]
+
+
+def _own(value: Any, *, is_ours: bool) -> list[Any]:
+    """An object by its settings and, unless its code is Belated's, by the fingerprint it must have."""
+    mark = getattr(value, "fingerprint", None)
+    if not (is_ours or (isinstance(mark, str) and mark)):
+        raise InvalidInput(
+            f"{value!r:.80} is an object of your own, and nothing tells whether its code has changed: its games can be "
+            "kept in a folder if it has an attribute `fingerprint`, a text that you change with the code"
+        )
+    if isinstance(value, Algorithm):  # its functions are what the mark stands for
+        return [value.name, mark]
+    return [mark, _described(object.__getstate__(value))]

@@ -1,0 +1,86 @@
+"""Sweeps: many games of several algorithms on one problem, wherever they are played; each is kept when it ends."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from belated.lab.algorithms import Algorithm, setting_of
+from belated.lab.compare import kept
+from belated.lab.compare.fingerprint import fingerprint
+from belated.lab.compare.kept import Played
+from belated.lab.games.play import Integers, Watch, default_checkpoints, play_game, run_all, warm_up, watched
+from belated.lab.problems.losses import Matrix
+from belated.lab.problems.problem import Problem
+from belated.lab.progress import Progress
+from belated.validation import whole_number
+
+Game = tuple[str, int]  # an algorithm's name and a seed
+Games = Mapping[Game, Algorithm]
+Finish = Callable[[Game, Played], None]
+Run = Callable[
+    [Games, Problem, Integers, Finish, Progress], None
+]  # plays the games, and tells of each that is finished
+
+
+def play_whole(algorithm: Algorithm, problem: Problem, seed: int, at: Integers, watch: Watch = iter) -> Played:
+    """A game and what was proven of it beforehand: a pure function, wherever it is played."""
+    warm_up()
+    return Played(*play_game(algorithm, problem, seed, at, watch), algorithm.bound(setting_of(problem, seed)))
+
+
+def on_threads(workers: int) -> Run:
+    """Games on this machine, in so many threads."""
+    whole_number("workers", workers, 1)
+
+    def run(games: Games, problem: Problem, at: Integers, finish: Finish, progress: Progress) -> None:
+        stop = threading.Event()
+
+        def watch(blocks: Iterator[Matrix]) -> Iterator[Matrix]:
+            return watched(blocks, progress, stop)
+
+        def one(game: Game) -> None:
+            finish(game, play_whole(games[game], problem, game[1], at, watch))
+
+        run_all(one, games, workers, stop)
+
+    return run
+
+
+def sweep(
+    algorithms: Sequence[Algorithm],
+    n_seeds: int,
+    problem: Problem,
+    run: Run,
+    folder: Path | None,
+    tell: Callable[[str], None],
+) -> dict[Game, Played]:
+    """A game for each algorithm and seed, taken from the folder if it is there; after Ctrl-C, the finished ones."""
+    at = default_checkpoints(problem.n_rounds)
+    games = {(algorithm.name, seed): algorithm for algorithm in algorithms for seed in range(n_seeds)}
+    keys = {} if folder is None else _keys(games, fingerprint(problem, at))
+    played: dict[Game, Played] = {}
+    for game, key in keys.items():
+        found = kept.read(folder, key, at.size) if folder else None
+        if found:
+            played[game] = found
+    if played:
+        tell(f"{len(played)} of {len(games)} games were in {folder} already")
+    missing = {game: algorithm for game, algorithm in games.items() if game not in played}
+    with Progress("games", len(missing) * problem.n_rounds) as progress:
+
+        def finish(game: Game, result: Played) -> None:
+            if folder:
+                kept.write(folder, keys[game], result)
+            played[game] = result
+            progress.advance(0, f"{len(played)} of {len(games)} games")
+
+        with suppress(KeyboardInterrupt):
+            run(missing, problem, at, finish, progress)
+    return played
+
+
+def _keys(games: Games, common: str) -> dict[Game, str]:
+    """The name of each game's file: all that determines its result."""
+    marks = {algorithm.name: fingerprint(common, algorithm)[:32] for algorithm in games.values()}
+    return {(name, seed): f"{marks[name]}-{seed}" for name, seed in games}

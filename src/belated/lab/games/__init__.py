@@ -1,0 +1,1 @@
+"""Algorithms that play problems, compiled or through ask and tell."""

@@ -1,0 +1,53 @@
+"""Regret beside its two certificates: what is proven beforehand and what the run itself has measured."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from belated.errors import InvalidInput
+from belated.lab.games.play import Driver, Make, as_checkpoints
+from belated.lab.problems.problem import Problem
+from belated.learner.ftrl import FTRL
+from belated.tunings import Tuning
+
+
+class Certified(NamedTuple):
+    """A row for each seed, a column for each checkpoint."""
+
+    checkpoints: NDArray[np.int64]
+    regret: NDArray[np.float64]  # of <x_t, l_t>
+    measured: NDArray[np.float64]
+    proven: NDArray[np.float64]
+
+
+def certify(
+    tuning: Tuning | Make, problem: Problem, seeds: Sequence[int] | range, *, checkpoints: Sequence[int] | None = None
+) -> Certified:
+    """Play a problem through ask and tell, and read both certificates at the checkpoints.
+
+    A Tuning is played by FTRL. A function is called with the number of arms and the seed, and makes a learner that has
+    certificates.
+    """
+    if not (isinstance(tuning, Tuning) or callable(tuning)):
+        raise InvalidInput(f"tuning must be a belated.Tuning, such as belated.Shadow(), got {tuning!r}")
+    at = as_checkpoints(checkpoints, problem.n_rounds)
+    rows = np.array([_one(tuning, problem, seed, at) for seed in seeds])
+    return Certified(at, *np.moveaxis(rows, 2, 0))
+
+
+def _one(tuning: Tuning | Make, problem: Problem, seed: int, at: NDArray[np.int64]) -> list[tuple[float, float, float]]:
+    delays = problem.draw_delays(seed)
+    learner: Any = (
+        FTRL(problem.n_arms, tuning, seed=seed) if isinstance(tuning, Tuning) else tuning(problem.n_arms, seed)
+    )
+    game = Driver(lambda _k, _seed: learner, problem, delays, seed)
+    losses = np.vstack(list(problem.loss_blocks(seed, delays)))
+    rows, expected, start = [], 0.0, 0
+    for stop in at.tolist():
+        expected += float(game.play(losses[start:stop])[0].sum())
+        regret = expected - float(losses[:stop].sum(axis=0).min())
+        rows.append((regret, learner.measured_certificate(), learner.certificate()))
+        start = stop
+    return rows

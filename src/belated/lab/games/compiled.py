@@ -1,0 +1,98 @@
+"""Compiled games: a tuning against known delays, all rounds of a block in one kernel."""
+
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from belated import bounds, kernels
+from belated.lab.problems.delays import NEVER
+from belated.lab.problems.losses import Matrix
+from belated.lab.problems.problem import Problem
+from belated.learner.state import blank
+from belated.tunings import Shadow, Tuning, schedule
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@final
+class Compiled:
+    """A tuning against known delays: all rates are computed beforehand, and one compiled loop serves every tuning."""
+
+    def __init__(self, tuning: Tuning, problem: Problem, delays: Integers, seed: int) -> None:
+        n, k = problem.n_rounds, problem.n_arms
+        self.alpha, self.beta, _, skipped_in = schedule(tuning, k, delays)
+        if tuning.discard:  # what is thrown away never arrives
+            delays = np.where((skipped_in > 0) & (skipped_in <= np.arange(1, n + 1) + delays), NEVER, delays)
+        self.arrivals = kernels.arrivals(delays)
+        self.generator = np.random.default_rng(seed)
+        self.policy = np.zeros((kernels.ROWS, k))
+        self.policy[kernels.V] = 0.5 * np.log(k)
+        self.cdf = np.empty(-(-k // kernels.BLOCK))
+        self.arms, self.estimates = np.empty(n, np.int32), np.empty(n)
+        self.t = 0
+
+    def play(self, losses: Matrix) -> tuple[Floats, Floats]:
+        """The next rounds, one for each row: <x_t, l_t> and the loss of the drawn arm."""
+        rounds = len(losses)
+        expected, suffered = np.empty(rounds), np.empty(rounds)
+        kernels.play_block(
+            self.t,
+            np.ascontiguousarray(losses),
+            self.alpha,
+            self.beta,
+            self.generator.random(rounds),
+            *self.arrivals,
+            self.policy,
+            self.cdf,
+            self.arms,
+            self.estimates,
+            expected,
+            suffered,
+        )
+        self.t += rounds
+        return expected, suffered
+
+
+@final
+class CompiledShadow:
+    """A learner with a shadow: the careful rates and what their guarantee allows are computed beforehand."""
+
+    def __init__(self, tuning: Shadow, problem: Problem, delays: Integers, seed: int) -> None:
+        n, k = problem.n_rounds, problem.n_arms
+        rates = schedule(tuning, k, delays)
+        self.alpha, self.beta = rates.alpha, rates.beta
+        self.allowed = bounds.allowances(k, delays, rates)
+        self.arrivals = kernels.arrivals(delays)
+        self.generator = np.random.default_rng(seed)
+        self.clock, self.policies = blank(k, tuning)
+        self.cdf = np.empty(-(-k // kernels.BLOCK))
+        self.arms = np.empty(n, np.int32)
+        self.probabilities, self.reports, self.edges = np.empty(n), np.empty(n), np.empty(n)
+        self.t = 0
+
+    def play(self, losses: Matrix) -> tuple[Floats, Floats]:
+        """The next rounds, one for each row: <x_t, l_t> and the loss of the drawn arm."""
+        rounds = len(losses)
+        expected, suffered = np.empty(rounds), np.empty(rounds)
+        kernels.play_shadow_block(
+            self.t,
+            np.ascontiguousarray(losses),
+            self.alpha,
+            self.beta,
+            self.allowed,
+            self.generator.random(rounds),
+            *self.arrivals,
+            self.clock,
+            self.policies,
+            self.cdf,
+            self.arms,
+            self.probabilities,
+            self.reports,
+            self.edges,
+            expected,
+            suffered,
+        )
+        self.t += rounds
+        return expected, suffered

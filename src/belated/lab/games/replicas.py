@@ -1,0 +1,218 @@
+"""Replicas: copies of a learner that decide the rounds of one game and hear of each other `lag` rounds later.
+
+`OneJournal` is what a service does: all copies fold one journal in its order. `Apart` is the model of the words: each
+copy knows its own events at once. Both are learners with ask and tell (docs/replicas.md).
+
+An event of round w is known in round t if w + lag < t: without lag, as ever, from the next round on.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from belated import kernels
+from belated.errors import DuplicateReport, InvalidInput, UnknownRound
+from belated.lab.games.certify import Certified, certify
+from belated.lab.games.play import Curves, Make
+from belated.lab.games.play import play as play_games
+from belated.lab.problems.problem import Problem
+from belated.learner.ftrl import FTRL, Decision
+from belated.replicated.lag import Outlook
+from belated.replicated.shared_learner import SharedLearner
+from belated.tunings import Tuning
+from belated.validation import as_loss, whole_number
+
+Floats = NDArray[np.float64]
+
+
+def play(
+    tuning: Tuning,
+    problem: Problem,
+    seeds: Sequence[int] | range,
+    *,
+    replicas: int = 2,
+    lag: int = 20,
+    checkpoints: Sequence[int] | None = None,
+) -> Certified:
+    """Replicas of a service, which fold one journal: regret and the certificates of its fold at the checkpoints."""
+    return certify(_maker(OneJournal, tuning, replicas, lag), problem, seeds, checkpoints=checkpoints)
+
+
+def play_apart(
+    tuning: Tuning,
+    problem: Problem,
+    seeds: Sequence[int] | range,
+    *,
+    replicas: int = 2,
+    lag: int = 20,
+    checkpoints: Sequence[int] | None = None,
+) -> Curves:
+    """Replicas that know their own events at once: regret at the checkpoints. No certificate is proven for them."""
+    return play_games(_maker(Apart, tuning, replicas, lag), problem, seeds, checkpoints=checkpoints)
+
+
+def _maker(kind: "type[OneJournal | Apart]", tuning: Tuning, replicas: int, lag: int) -> Make:
+    if not isinstance(tuning, Tuning):
+        raise InvalidInput(f"tuning must be a belated.Tuning, such as belated.Shadow(), got {tuning!r}")
+    whole_number("replicas", replicas, 1)
+    whole_number("lag", lag, 0)
+    return lambda n_arms, seed: kind(n_arms, tuning, seed=seed, replicas=replicas, lag=lag)
+
+
+class _Written(NamedTuple):
+    """An entry of the journal: the round in which it was written, and what it does to a copy that folds it."""
+
+    round: int
+    fold: Callable[[SharedLearner], None]
+
+
+@final
+class OneJournal:
+    """Copies that fold one journal: with more than one, in round t all have folded what was written before t - lag.
+
+    A copy cannot know its own newest event without those of the others before it. So all draw from the same states, and
+    one learner that is `lag` rounds behind stands for any number of them.
+    """
+
+    def __init__(self, n_arms: int, tuning: Tuning, *, seed: int, replicas: int, lag: int) -> None:
+        self.n_arms, self.round = n_arms, 0
+        self._lag = lag if replicas > 1 else 0
+        self._tuning, self._generator = tuning, np.random.default_rng(seed)
+        self._behind = SharedLearner(FTRL(n_arms, tuning, seed=0), 0)
+        self._ahead: deque[_Written] = deque()  # what it has not folded yet
+        self._last = 0  # the place of the newest entry
+        self._places: dict[int, int] = {}  # of the decisions that wait
+        self._outlook: Outlook | None = None
+
+    @property
+    def outstanding(self) -> int:
+        return len(self._places)
+
+    def _write(self, fold: Callable[[SharedLearner], None]) -> None:
+        self._ahead.append(_Written(self.round, fold))
+        self._outlook = None
+
+    def _look(self) -> Outlook:
+        while self._ahead and self._ahead[0].round + self._lag <= self.round:
+            self._ahead.popleft().fold(self._behind)
+            self._outlook = None
+        if self._outlook is None:
+            self._outlook = self._behind.learner.outlook()
+        return self._outlook
+
+    def distribution(self) -> Floats:
+        """x of the coming round."""
+        return self._look().x
+
+    def ask(self) -> Decision:
+        """Decide the next round, by whichever replica."""
+        x, edges, drawn = self._look()
+        arm = _draw(x, float(self._generator.random()))
+        self.round, self._last = self.round + 1, self._last + 1
+        given = [self._last], self._behind.last, [arm], [float(x[arm])], drawn, [float(edges[arm])]
+        self._write(lambda shared: shared.enter(*given))
+        self._places[self.round] = self._last
+        return Decision(self.round, arm, float(x[arm]))
+
+    def tell(self, round: int, loss: float) -> None:
+        """Report the loss of an earlier round, in any order, once."""
+        checked = as_loss(loss)
+        place = self._places.pop(_open(round, self.round, self._places))
+        self._last += 1
+        self._write(partial(SharedLearner.tell, seq=self._last, decision=place, loss=checked))
+
+    def whole(self) -> FTRL:
+        """The learner that has folded all of the journal, as every replica will have after the lag."""
+        copy = SharedLearner.restore(self._behind.state(), self._tuning)
+        for written in self._ahead:
+            written.fold(copy)
+        return copy.learner
+
+    def certificate(self) -> float:
+        """That of the whole journal (docs/certificate.md, "Replicas")."""
+        return self.whole().certificate()
+
+    def measured_certificate(self) -> float:
+        """That of the whole journal."""
+        return self.whole().measured_certificate()
+
+
+@final
+class Apart:
+    """Copies that know their own reports at once and those of the others after the lag; who decides is drawn uniformly.
+
+    All copies count all rounds, as outstanding until they hear of their reports. So each is a learner on the delays of
+    lab.Replicated, but only its own rounds are drawn from its distribution.
+    """
+
+    def __init__(self, n_arms: int, tuning: Tuning, *, seed: int, replicas: int, lag: int) -> None:
+        self.n_arms, self.round = n_arms, 0
+        self._lag = lag
+        self._copies = [FTRL(n_arms, tuning, seed=0) for _ in range(replicas if lag else 1)]  # without lag all are one
+        self._generator = np.random.default_rng(seed)
+        self._deciders = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2,)))  # 0, 1: the problem's
+        self._decider = self._next_decider()
+        self._x: Floats | None = None  # of the coming round, until something is heard
+        self._deciders_of: dict[int, int] = {}  # the rounds that wait
+        self._news: deque[tuple[int, int, int, float]] = deque()  # written in round, by, about, loss
+
+    @property
+    def outstanding(self) -> int:
+        return len(self._deciders_of)
+
+    def _next_decider(self) -> int:
+        return int(self._deciders.integers(len(self._copies)))
+
+    def _hear(self) -> None:
+        while self._news and self._news[0][0] + self._lag <= self.round:
+            _, by, about, loss = self._news.popleft()
+            self._x = None
+            for number, copy in enumerate(self._copies):
+                if number != by:
+                    copy.tell(about, loss)
+
+    def distribution(self) -> Floats:
+        """x of the coming round: that of the replica whose turn it is."""
+        self._hear()
+        if self._x is None:
+            self._x = self._copies[self._decider].distribution()
+        return self._x
+
+    def ask(self) -> Decision:
+        """Decide the next round, by a replica drawn uniformly."""
+        x = self.distribution()
+        arm = _draw(x, float(self._generator.random()))
+        for copy in self._copies:  # arm and probability are used only when its report is told
+            copy.record(arm, float(x[arm]))
+        self.round, self._x = self.round + 1, None
+        self._deciders_of[self.round], self._decider = self._decider, self._next_decider()
+        return Decision(self.round, arm, float(x[arm]))
+
+    def tell(self, round: int, loss: float) -> None:
+        """Report the loss of an earlier round, in any order, once."""
+        checked = as_loss(loss)
+        by = self._deciders_of.pop(_open(round, self.round, self._deciders_of))
+        self._copies[by].tell(round, checked)
+        self._x = None
+        if len(self._copies) > 1:
+            self._news.append((self.round, by, round, checked))
+
+
+def _open(round: int, asked: int, waiting: dict[int, int]) -> int:
+    """The round, if it waits for its report."""
+    if not 1 <= round <= asked:
+        raise UnknownRound(round, asked)
+    if round not in waiting:
+        raise DuplicateReport(round)
+    return round
+
+
+def _draw(x: Floats, uniform: float) -> int:
+    """As FTRL draws."""
+    cdf = np.empty(-(-x.size // kernels.BLOCK))
+    kernels.accumulate(x, cdf)
+    return int(kernels.draw(x, cdf, uniform))

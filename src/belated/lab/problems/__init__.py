@@ -1,0 +1,1 @@
+"""Losses and delays, by rule, by name or from files."""

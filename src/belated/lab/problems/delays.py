@@ -1,0 +1,289 @@
+"""Delays: how late the feedback of each round comes. Small named data; `draw` gives d_1..d_n.
+
+A delay of NEVER (or any beyond the game) means that the feedback does not come while the game lasts.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from belated.errors import InvalidInput
+from belated.lab.problems.files import read_column
+from belated.validation import as_delays, whole_number
+
+NEVER = 2**31 - 1
+Delayed = NDArray[np.int64]
+
+
+class Delays(ABC):
+    """A rule for the delays of a game."""
+
+    @abstractmethod
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+        """d_1..d_n, fixed before the game begins."""
+
+    @property
+    def typical(self) -> int | None:
+        """A delay that stands for all, if there is one (the resonant wave takes its rhythm from it)."""
+        return None
+
+    def loaded(self) -> "Delays":
+        """The same delays, with what they read from files in memory."""
+        return self
+
+
+def _at_least(name: str, value: float, least: float) -> None:
+    if not least <= value < math.inf:
+        raise InvalidInput(f"{name} must be at least {least}, got {value!r}")
+
+
+@final
+@dataclass(frozen=True)
+class NoDelay(Delays):
+    """Feedback at the end of its own round."""
+
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+        return np.zeros(n_rounds, np.int64)
+
+
+@final
+@dataclass(frozen=True)
+class Fixed(Delays):
+    """The same delay d for every round."""
+
+    d: int = 100
+
+    def __post_init__(self) -> None:
+        whole_number("d", self.d, 0)
+
+    @property
+    def typical(self) -> int:
+        return self.d
+
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+        return np.full(n_rounds, self.d, np.int64)
+
+
+@final
+@dataclass(frozen=True)
+class Uniform(Delays):
+    """Uniform on 0..largest."""
+
+    largest: int = 200
+
+    def __post_init__(self) -> None:
+        whole_number("largest", self.largest, 0)
+
+    @property
+    def typical(self) -> int:
+        return self.largest // 2
+
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+        return generator.integers(0, self.largest + 1, n_rounds)
+
+
+@final
+@dataclass(frozen=True)
+class Geometric(Delays):
+    """Geometric with a given mean: memoryless."""
+
+    mean: float = 100.0
+
+    def __post_init__(self) -> None:
+        _at_least("mean", self.mean, 0)
+
+    @property
+    def typical(self) -> int:
+        return round(self.mean)
+
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+        return generator.geometric(1 / (1 + self.mean), n_rounds) - 1
+
+
+@final
+@dataclass(frozen=True)
+class Pareto(Delays):
+    """Heavy tail: P(d >= z) = (1 + z)^-shape; for shape <= 1 the mean is infinite."""
+
+    shape: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not self.shape > 0:
+            raise InvalidInput(f"shape must be positive, got {self.shape!r}")
+
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+        return np.minimum(generator.pareto(self.shape, n_rounds), NEVER).astype(np.int64)
+
+
+@final
+@dataclass(frozen=True)
+class Lost(Delays):
+    """A share of the feedback never comes; the rest has a fixed delay."""
+
+    share: float = 0.05
+    d: int = 100
+
+    def __post_init__(self) -> None:
+        whole_number("d", self.d, 0)
+        if not 0 <= self.share <= 1:
+            raise InvalidInput(f"share must lie in [0, 1], got {self.share!r}")
+
+    @property
+    def typical(self) -> int:
+        return self.d
+
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+        return np.where(generator.random(n_rounds) < self.share, NEVER, self.d)
+
+
+@final
+@dataclass(frozen=True)
+class Bursts(Delays):
+    """Everything is held until the next batch time: the end of every `every`-th round."""
+
+    every: int = 200
+
+    def __post_init__(self) -> None:
+        whole_number("every", self.every, 1)
+
+    @property
+    def typical(self) -> int:
+        return self.every // 2
+
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+        return self.every - 1 - np.arange(n_rounds) % self.every
+
+
+@final
+@dataclass(frozen=True)
+class Unbalanced(Delays):
+    """TCS19's example: the first floor(sqrt(k n / ln k)) rounds report only at the end, the others at once."""
+
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+        if n_arms < 2:
+            raise InvalidInput("the unbalanced example needs at least 2 arms")
+        held = math.floor(math.sqrt(n_arms * n_rounds / math.log(n_arms)))
+        rounds = np.arange(1, n_rounds + 1)
+        return np.where(rounds <= held, n_rounds - rounds, 0)
+
+
+@final
+@dataclass(frozen=True)
+class Held(Delays):
+    """The first share of the rounds reports only when a part of the game is over, the others at once."""
+
+    share: float = 0.01
+    until: float = 0.2
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share <= self.until <= 1:
+            raise InvalidInput(f"share and until must satisfy 0 <= share <= until <= 1, got {self!r}")
+
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+        rounds = np.arange(n_rounds)
+        return np.where(rounds < math.floor(self.share * n_rounds), math.floor(self.until * n_rounds) - rounds, 0)
+
+
+@final
+@dataclass(frozen=True)
+class Permuted(Delays):
+    """The delays of another rule in random order."""
+
+    of: Delays
+
+    @property
+    def typical(self) -> int | None:
+        return self.of.typical
+
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+        return generator.permutation(self.of.draw(n_arms, n_rounds, generator))
+
+    def loaded(self) -> "Permuted":
+        return Permuted(self.of.loaded())
+
+
+@final
+@dataclass(frozen=True)
+class Lagged(Delays):
+    """The delays of another rule, all later by `lag`: what replicas of a service know (docs/replicas.md)."""
+
+    of: Delays
+    lag: int = 20
+
+    def __post_init__(self) -> None:
+        whole_number("lag", self.lag, 0)
+
+    @property
+    def typical(self) -> int | None:
+        return self.of.typical  # the world does not swing more slowly because we lag
+
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+        delays = as_delays(self.of.draw(n_arms, n_rounds, generator))
+        return np.minimum(delays + self.lag, NEVER)
+
+
+@final
+@dataclass(frozen=True)
+class Replicated(Delays):
+    """What one of several replicas knows: of its own rounds the delays of another rule, of the others' `lag` more.
+
+    d with probability 1 / R, d + lag with probability 1 - 1 / R                                (docs/replicas.md)
+    """
+
+    of: Delays
+    replicas: int = 2
+    lag: int = 20
+
+    def __post_init__(self) -> None:
+        whole_number("replicas", self.replicas, 1)
+        whole_number("lag", self.lag, 0)
+
+    @property
+    def typical(self) -> int | None:
+        return self.of.typical
+
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+        delays = as_delays(self.of.draw(n_arms, n_rounds, generator))
+        is_own = generator.integers(0, self.replicas, delays.size) == 0
+        return np.minimum(np.where(is_own, delays, delays + self.lag), NEVER)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class GivenDelays(Delays):
+    """An array of delays; a longer game repeats it."""
+
+    values: Delayed
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", as_delays(self.values))
+
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+        return np.resize(self.values, n_rounds)
+
+
+@final
+@dataclass(frozen=True)
+class DelaysFile(Delays):
+    """Delays from a file (CSV, Parquet, npy), the column `delay` or the only one; an empty cell means never.
+
+    A longer game repeats them.
+    """
+
+    path: Path
+    column: str = "delay"
+
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+        return self.loaded().draw(n_arms, n_rounds, generator)
+
+    def loaded(self) -> GivenDelays:
+        values = read_column(Path(self.path), self.column)
+        whole = np.where(np.isfinite(values), values, NEVER)
+        if (whole != np.floor(whole)).any():
+            raise InvalidInput(f"{self.path}: delays must be whole numbers of rounds")
+        return GivenDelays(whole.astype(np.int64))

@@ -1,0 +1,216 @@
+"""A learner's state as plain data: lists, numbers and strings that any JSON library keeps exactly."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from belated import kernels, tunings
+from belated.errors import SnapshotError
+from belated.learner.state import State, blank
+from belated.tunings import Tuning
+
+FORMAT = "belated.FTRL"
+VERSION = 2
+KEPT_FIELDS = (  # of the clock; the others follow from the ledger
+    *("round", "left", "solves", "backlog", "skipped", "alpha", "beta"),
+    *("drift", "charge", "base", "late_base", "capped", "reported", "suffered", "exposure"),
+    *("savings", "squares", "alarm", "played"),
+)
+KEPT_ROWS = {"x": kernels.X, "v": kernels.V, "y": kernels.Y}  # of each policy; the rest but the losses is workspace
+TUNINGS = {cls.__name__: cls for cls in Tuning.__subclasses__() if cls.__module__ == tunings.__name__}
+
+
+def encode(state: State) -> dict[str, Any]:
+    """Plain data that `decode` turns back into the same state."""
+    used = state.ledger[: int(state.clock["rows"][0])]
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "n_arms": state.n_arms,
+        "tuning": _encode_tuning(state.tuning),
+        "refresh": state.refresh,
+        "clock": {name: state.clock[name][0].item() for name in KEPT_FIELDS},
+        "ledger": {name: used[name].tolist() for name in _columns(state.policies)},
+        "losses": state.policies[0, kernels.LOSSES].tolist(),
+        **_encode_policy(state.policies[0]),
+        **({"shadow": _encode_policy(state.policies[1])} if len(state.policies) > 1 else {}),
+        "generator": _encode_generator(state.generator),
+        "uniforms": list(state.uniforms),
+    }
+
+
+def _columns(policies: NDArray[np.float64]) -> list[str]:
+    """The columns of the ledger that mean something."""
+    return [name for name in kernels.LEDGER.names or () if name != "edge" or len(policies) > 1]
+
+
+def _encode_policy(policy: NDArray[np.float64]) -> dict[str, list[float]]:
+    return {name: policy[row].tolist() for name, row in KEPT_ROWS.items()}
+
+
+def decode(data: Any, tuning: Tuning | None = None) -> State:
+    """The state of a snapshot; anything else is refused with a SnapshotError."""
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        hint = "; pass what json.loads gives" if isinstance(data, str | bytes) else ""
+        raise SnapshotError(f"not a snapshot of a learner: expected a dict with format {FORMAT!r}{hint}")
+    if type(data.get("version")) is not int or data["version"] != VERSION:
+        raise SnapshotError(f"snapshot version {data.get('version')!r} is not {VERSION}, the one this release reads")
+    try:
+        return _decode(data, tuning)
+    except SnapshotError:
+        raise
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise SnapshotError(f"the snapshot is damaged: {type(error).__name__}: {error}") from error
+
+
+def _decode(data: dict[str, Any], tuning: Tuning | None) -> State:
+    n_arms, refresh = _integer(data, "n_arms"), _integer(data, "refresh")
+    losses = _array("losses", data["losses"], np.dtype(float), n_arms)  # before room is made for so many arms
+    tuning = _decode_tuning(data["tuning"], tuning)
+    clock, policies = blank(n_arms, tuning)
+    for name in KEPT_FIELDS:
+        clock[name] = _array(name, [data["clock"][name]], kernels.CLOCK[name], 1)
+    rows = len(data["ledger"]["round"])
+    ledger = np.zeros(max(rows, 1), kernels.LEDGER)
+    for name in _columns(policies):
+        ledger[name][:rows] = _array(name, data["ledger"][name], kernels.LEDGER[name], rows)
+    policies[:, kernels.LOSSES] = losses
+    sources = [data] if len(policies) == 1 else [data, _dictionary(data, "shadow")]
+    for policy, source in zip(policies, sources, strict=True):
+        for name, row in KEPT_ROWS.items():
+            policy[row] = _array(name, source[name], np.dtype(float), n_arms)
+    uniforms = _array("uniforms", data["uniforms"], np.dtype(float), len(data["uniforms"])).tolist()
+    arrays = clock, policies, ledger
+    state = State(n_arms, tuning, refresh, *arrays, _decode_generator(data["generator"]), uniforms)
+    _check(state, rows)
+    _derive(clock[0], ledger[:rows])
+    return state
+
+
+def _dictionary(data: dict[str, Any], name: str) -> dict[str, Any]:
+    if not isinstance(data.get(name), dict):
+        raise SnapshotError(f"the snapshot is damaged: {name} must be a dictionary, got {data.get(name)!r:.80}")
+    return dict(data[name])
+
+
+def _integer(data: dict[str, Any], name: str) -> int:
+    if type(data[name]) is not int:
+        raise SnapshotError(f"the snapshot is damaged: {name} must be an integer, got {data[name]!r}")
+    return int(data[name])
+
+
+def _array(name: str, values: Any, dtype: np.dtype[Any], size: int) -> NDArray[Any]:
+    array = np.array(values)
+    kinds = "iu" if dtype.kind == "i" else "iuf"
+    if array.shape != (size,) or (size and array.dtype.kind not in kinds) or not np.isfinite(array).all():
+        raise SnapshotError(f"the snapshot is damaged: {name} must hold {size} finite numbers, got {values!r:.80}")
+    return array.astype(dtype)
+
+
+def _derive(clock: Any, ledger: Any) -> None:
+    """Fill in the clock's fields that count rows of the ledger, all of which are open."""
+    late = ledger["probability"] < 0
+    counted, charged = ledger["round"] > clock["skipped"], ledger["round"] > clock["capped"]
+    clock["rows"] = ledger.size
+    clock["outstanding"] = np.count_nonzero(~late)
+    clock["counted"], clock["late_counted"] = np.count_nonzero(counted), np.count_nonzero(counted & late)
+    clock["charged"], clock["late_charged"] = np.count_nonzero(charged), np.count_nonzero(charged & late)
+    clock["next_skip"], clock["next_cap"] = np.count_nonzero(~counted), np.count_nonzero(~charged)
+
+
+def _largest_charge(clock: Any, n_arms: int) -> float:
+    """1 a round, and for each that was overtaken (lags.py): 2, 1 for each round it missed, and a fall of beta."""
+    return float(clock["round"]) * (3 + float(clock["round"]) + float(clock["beta"]) * math.log(n_arms))
+
+
+def _check(state: State, rows: int) -> None:
+    """What the kernels rely on: they do not check it again."""
+    clock, ledger, losses = state.clock[0], state.ledger[:rows], state.policies[:, kernels.LOSSES]
+    probabilities = ledger["probability"]
+    x, v, y = (state.policies[:, row] for row in KEPT_ROWS.values())
+    is_late = (probabilities < 0) & (probabilities == -float(clock["solves"]))
+    charged = ledger["round"] > clock["capped"]
+    is_solved = clock["solves"] >= 1
+    sound = {
+        "n_arms": state.n_arms >= 1,
+        "refresh": state.refresh >= 1 and clock["left"] <= (state.refresh if is_solved else 0),
+        "round": 0 <= clock["round"] <= 2**53 and 0 <= clock["solves"] <= clock["round"],
+        "backlog": 0 <= clock["backlog"] <= 2**62,
+        "skipped": 0 <= clock["skipped"] <= clock["round"],
+        "capped": 0 <= clock["capped"] <= clock["round"],
+        "rates": min(clock["alpha"], clock["beta"]) >= 0 and max(clock["alpha"], clock["beta"]) <= kernels.LARGEST_RATE,
+        "charge": 0 <= clock["charge"] <= _largest_charge(clock, state.n_arms)
+        and 0 <= clock["drift"] <= clock["round"],
+        "base": _close(clock["base"], ledger["base"][charged]),
+        "late_base": _close(clock["late_base"], ledger["base"][charged & is_late]),
+        "ledger.round": (np.diff(ledger["round"], prepend=0, append=clock["round"] + 1) > 0).all(),
+        "ledger.arm": ((ledger["arm"] >= 0) & (ledger["arm"] < state.n_arms)).all(),
+        "ledger.probability": (is_late | ((probabilities >= 1e-300) & (probabilities <= 1))).all(),
+        "losses": ((losses >= 0) & (losses <= 1e300)).all(),
+        "x": (x >= 0).all() and ((np.abs(x.sum(axis=1) - 1) < 1e-9).all() if is_solved else not x.any()),
+        "v": ((v >= 0) & (v <= kernels.V_MAX)).all(),
+        "y": (np.abs(np.log(np.maximum(y, 1e-300)) - v) < 1e-9).all() or not is_solved,
+        "reported": 0 <= clock["suffered"] <= clock["reported"] <= clock["round"],
+        "exposure": 0 <= clock["exposure"] <= clock["round"],
+        "shadow": _is_sound_shadow(clock, len(state.policies) > 1),
+        "uniforms": all(0 <= uniform < 1 for uniform in state.uniforms),
+    }
+    for name, is_sound in sound.items():
+        if not is_sound:
+            raise SnapshotError(f"the snapshot is damaged: {name} is out of range or contradicts the rest")
+
+
+def _is_sound_shadow(clock: Any, has_shadow: bool) -> bool:
+    """Without a shadow all its fields are 0; with one, the alarm makes it careful for ever."""
+    fields = clock["savings"], clock["squares"], clock["alarm"], clock["played"]
+    if not has_shadow:
+        return not any(fields)
+    is_consistent = clock["alarm"] in (0, 1) and clock["played"] in (0, 1) and clock["alarm"] <= clock["played"]
+    return bool(clock["squares"] >= 0 and is_consistent)
+
+
+def _close(total: float, bases: NDArray[np.float64]) -> bool:
+    return bool(abs(total - bases.sum()) <= 1e-6 * (1 + np.abs(bases).sum()))
+
+
+def _encode_tuning(tuning: Tuning) -> dict[str, Any]:
+    """The name and attributes of a tuning; of what is no plain value, its repr, to be compared only."""
+    name = type(tuning).__name__ if type(tuning) in TUNINGS.values() else f"own:{type(tuning).__name__}"
+    plain = (bool, int, float, str, type(None))
+    settings = {key: value if isinstance(value, plain) else repr(value) for key, value in vars(tuning).items()}
+    return {"name": name, **settings}
+
+
+def _decode_tuning(data: dict[str, Any], tuning: Tuning | None) -> Tuning:
+    if tuning is None:
+        settings = dict(data)
+        name = settings.pop("name")
+        if name not in TUNINGS:
+            raise SnapshotError(
+                f"the snapshot was made with the tuning {name!r}, which is not built in: pass it to restore"
+            )
+        built = TUNINGS[name](**settings)
+    else:
+        built = tuning
+    if _encode_tuning(built) != data:
+        raise SnapshotError(f"the snapshot was made with the tuning {data!r}, not with {built!r}")
+    return built
+
+
+def _encode_generator(generator: np.random.Generator) -> dict[str, Any]:
+    """128-bit integers as hexadecimal text: many JSON libraries stop at 64 bits."""
+    state: dict[str, Any] = dict(generator.bit_generator.state)
+    return {"name": state["bit_generator"], **{part: hex(value) for part, value in state["state"].items()}}
+
+
+def _decode_generator(data: dict[str, str]) -> np.random.Generator:
+    if data["name"] != "PCG64":
+        raise SnapshotError(f"the snapshot's generator {data['name']!r} is not PCG64, the only one learners use")
+    words = {part: int(data[part], 16) for part in ("state", "inc")}
+    if not (words["inc"] % 2 == 1 and all(0 <= word < 2**128 for word in words.values())):
+        raise SnapshotError("the snapshot is damaged: no PCG64 generator has this state")
+    generator = np.random.Generator(np.random.PCG64())
+    generator.bit_generator.state = {"bit_generator": "PCG64", "state": words, "has_uint32": 0, "uinteger": 0}
+    return generator

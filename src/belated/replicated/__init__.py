@@ -1,0 +1,1 @@
+"""One learner whose copies draw in several places."""

@@ -1,0 +1,1 @@
+"""What an experiment is and how entries change it. No I/O."""

@@ -1,0 +1,260 @@
+"""An experiment as the fold of its journal entries: the learner and what has been observed."""
+
+from bisect import bisect_right
+from functools import cached_property
+from typing import Any, Final, Self, final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from belated.learner.ftrl import FTRL
+from belated.replicated.shared_learner import SharedLearner
+from belated.serve.domain.entries import MICROSECONDS, Entry, Kind, Rest, rest_of
+from belated.serve.domain.observations import EDGES as DELAYS
+from belated.serve.domain.observations import (
+    ENOUGH_REPORTS,
+    Ages,
+    Earnings,
+    Estimate,
+    History,
+    Sums,
+    estimate,
+    new_earnings,
+    place,
+)
+from belated.serve.domain.settings import ArmChange, Settings
+
+HEAD_START: Final = 20.0  # the most by which an arm may be behind when the arms change; the guarantee grows by as much
+
+
+class Era(msgspec.Struct):
+    """A stretch of rounds with the same arms. When the arms change, a new learner begins (docs/service.md)."""
+
+    place: int  # the entry it began with
+    arms: list[int]  # those that take part, by their place among all
+    head_start: float  # the largest estimate an arm began with
+    earnings: Earnings
+    proven: float = 0.0  # the certificates at its end
+    measured: float = 0.0
+    revised: float = 0.0  # what outcomes that replaced others add to them
+
+
+class Counts(msgspec.Struct):
+    """How many outcomes of each kind there were; `expired` ones may have become `late` ones."""
+
+    decisions: int = 0
+    reported: int = 0
+    expired: int = 0
+    late: int = 0
+    amended: int = 0
+
+    @property
+    def outstanding(self) -> int:
+        return self.decisions - self.reported - self.expired
+
+
+@final
+class Experiment:
+    """What is known of an experiment after some entry of the journal."""
+
+    def __init__(self, created: Entry) -> None:
+        self.settings = msgspec.json.decode(created.body or b"", type=Settings)
+        self.seq, self.created_at = created.seq, created.at
+        self.closed_at: int | None = None
+        self.arms = list(self.settings.arms)  # all that ever took part
+        self.chosen, self.reports = [0] * len(self.arms), [0] * len(self.arms)  # decisions and true outcomes, by arm
+        self.counts, self.ages = Counts(), Ages([], [])
+        self.delays = [0] * len(DELAYS)
+        self.history = History(1, 1, [], [], [])
+        self.past: list[Era] = []
+        self.last_expired = 0  # the newest decision whose wait has ended without a report
+        self.revision = 0  # of the last event
+        self._begin_era(created.seq, list(range(len(self.arms))), np.zeros(len(self.arms)))
+
+    def _begin_era(self, place: int, arms: list[int], losses: NDArray[np.float64]) -> None:
+        """A new learner that begins with these estimates."""
+        blank = FTRL(len(arms), self.settings.tuning.build(), seed=0).snapshot()
+        self.shared = SharedLearner(FTRL.restore({**blank, "losses": losses.tolist()}), place)
+        self.era = Era(place, arms, float(losses.max()), new_earnings(len(arms)))
+        self._local = {arm: place for place, arm in enumerate(arms)}
+
+    @property
+    def name(self) -> str:
+        return self.settings.name
+
+    @property
+    def learner(self) -> FTRL:
+        return self.shared.learner
+
+    def distribution(self) -> NDArray[np.float64]:
+        """The probabilities of the arms that take part, for the coming decision."""
+        return self.learner.distribution()
+
+    def decide(self, entries: list[Entry]) -> None:
+        """Fold decisions drawn from one distribution."""
+        first, era = entries[0], self._era_of(entries[0])
+        if self.counts.decisions + 1 >= self.history.next and era is self.era and not self.shared.is_more(first.seen):
+            self._remember(first)
+        arms = [self._place_in(era, entry.arm or 0) for entry in entries]
+        probabilities = [entry.probability or 0.0 for entry in entries]
+        if era is self.era:
+            seqs, seen, rests = [entry.seq for entry in entries], first.seen or 0, list[Rest]()
+            if first.drawn is not None and self.shared.is_overtaken(seen):
+                rests = list(map(rest_of, entries))
+            edges = [rest.edge for rest in rests]
+            self.shared.enter(seqs, seen, arms, probabilities, rests[0].drawn if rests else None, edges)
+        else:  # its server did not know of the new arms: at most 1 is lost, and nothing learned
+            era.revised += len(entries)
+        for entry, arm, probability in zip(entries, arms, probabilities, strict=True):
+            self.chosen[entry.arm or 0] += 1
+            if self._assumed is not None:
+                era.earnings.add(arm, self._assumed, probability)
+            self.ages.opened(entry.at)
+        self.counts.decisions += len(entries)
+
+    def _place_in(self, era: Era, arm: int) -> int:
+        """The place of an arm among those of an era."""
+        return self._local[arm] if era is self.era else era.arms.index(arm)
+
+    def _remember(self, entry: Entry) -> None:
+        point: list[float | None] = [None] * len(self.arms)
+        for arm, probability in zip(self.era.arms, self.distribution().tolist(), strict=True):
+            point[arm] = probability
+        self.history.add(self.counts.decisions + 1, entry.at, point)
+
+    def hear(self, entry: Entry) -> None:
+        """Fold an outcome."""
+        outcome, decided_at = self.settings.outcome, entry.decided_at or 0
+        loss = None if entry.value is None else outcome.loss(entry.value)
+        before = None if entry.old is None else outcome.loss(entry.old)
+        self._teach(entry, loss, before)
+        self._observe(entry, loss, before)
+        if loss is not None and before is not None:  # at most this much, by the proof in docs/service.md
+            self._era_of(entry).revised += 1 + max(0.0, before - loss) / (entry.probability or 1.0)
+        if entry.kind in (Kind.REPORTED, Kind.LATE):
+            self.delays[place(entry.at - decided_at)] += 1
+            self.reports[entry.arm or 0] += 1
+        match entry.kind:
+            case Kind.REPORTED:
+                self.counts.reported += 1
+                self.ages.closed(decided_at)
+            case Kind.EXPIRED:
+                self.counts.expired += 1
+                self.ages.closed(decided_at)
+                self.last_expired = max(self.last_expired, entry.decision or 0)
+            case Kind.LATE:
+                self.counts.late += 1
+            case _:
+                self.counts.amended += 1
+
+    def _teach(self, entry: Entry, loss: float | None, before: float | None) -> None:
+        """Tell the learner, if the decision was its own."""
+        if self._era_of(entry) is not self.era:
+            return
+        if entry.kind in (Kind.LATE, Kind.AMENDED):
+            self.shared.amend(entry.seq, self._local[entry.arm or 0], entry.probability or 0.0, before, loss or 0.0)
+        elif loss is None:
+            self.shared.close(entry.seq, entry.decision or 0)
+        else:
+            self.shared.tell(entry.seq, entry.decision or 0, loss)
+
+    @cached_property
+    def _assumed(self) -> float | None:
+        """The loss that is assumed of a decision without an outcome."""
+        default = self.settings.default_outcome
+        return None if default is None else self.settings.outcome.loss(default)
+
+    def _observe(self, entry: Entry, loss: float | None, before: float | None) -> None:
+        """Count it among what the arms of its era earned."""
+        if before is None:
+            before = self._assumed
+        if loss is None or loss == before:
+            return
+        era, probability = self._era_of(entry), entry.probability or 0.0
+        arm = self._place_in(era, entry.arm or 0)
+        if before is None:
+            era.earnings.add(arm, loss, probability)
+        else:
+            era.earnings.amend(arm, before, loss, probability)
+
+    def _era_of(self, entry: Entry) -> Era:
+        """The one that the server of a decision, or of an outcome's decision, knew of."""
+        seen = (entry.decision or 0) if entry.seen is None else entry.seen  # old outcomes do not say what was seen
+        if seen >= self.era.place:
+            return self.era
+        return self.past[bisect_right(self.past, seen, key=lambda era: era.place) - 1]
+
+    def change_arms(self, entry: Entry) -> None:
+        """Fold a change of arms: a new era, in which the arms that stay keep a head start."""
+        change = msgspec.json.decode(entry.body or b"", type=ArmChange)
+        self.era.proven, self.era.measured = self._own_certificates()
+        estimates = dict(zip(self.era.arms, self.learner.losses.tolist(), strict=True))
+        self.past.append(self.era)
+        retired = {self.arms.index(name) for name in change.retire}
+        for name in change.add:
+            if name not in self.arms:
+                self.arms.append(name)
+                self.chosen.append(0)
+                self.reports.append(0)
+        added = [self.arms.index(name) for name in change.add]
+        arms = sorted([arm for arm in self.era.arms if arm not in retired] + added)
+        least = min((estimates[arm] for arm in arms if arm in estimates), default=0.0)
+        behind = [min(HEAD_START, estimates.get(arm, least) - least) for arm in arms]
+        self._begin_era(entry.seq, arms, np.array(behind))
+        self.history.next = self.counts.decisions + 1
+        self.revision += 1
+
+    def close(self, entry: Entry) -> None:
+        """Fold the end of the experiment: feedback is still taken."""
+        self.closed_at = entry.at
+        self.revision += 1
+
+    def _own_certificates(self) -> tuple[float, float]:
+        """Of the present stretch, before revisions: proven and measured, as losses."""
+        n, head_start = self.learner.round, self.era.head_start
+        measured = self.learner.measured_certificate() + head_start if n else 0.0
+        return min(float(n), self.learner.certificate() + head_start), min(float(n), max(0.0, measured))
+
+    def certificates(self) -> tuple[float, float]:
+        """The regret provably not exceeded, and what the run itself has shown, as losses over all stretches."""
+        own_proven, own_measured = self._own_certificates()
+        proven = sum(era.proven + era.revised for era in self.past) + own_proven + self.era.revised
+        measured = sum(era.measured + era.revised for era in self.past) + own_measured
+        return min(float(self.counts.decisions), proven), min(float(self.counts.decisions), measured)
+
+    def estimates(self) -> list[Estimate | None]:
+        """Each arm's mean loss over all stretches in which it took part; None while its reports are few."""
+        sums: list[list[Sums]] = [[] for _ in self.arms]
+        for era in (*self.past, self.era):
+            for place_, arm in enumerate(era.arms):
+                sums[arm].append(era.earnings.sums(place_))
+        return [estimate(sums[arm]) if n >= ENOUGH_REPORTS else None for arm, n in enumerate(self.reports)]
+
+    def expires_at(self, decided_at: int) -> int | None:
+        """When the wait for this decision ends."""
+        wait = self.settings.reward_wait
+        return None if wait is None else decided_at + round(wait * MICROSECONDS)
+
+    def state(self) -> dict[str, Any]:
+        """All of it, as plain data."""
+        plain = {name: value for name, value in vars(self).items() if name not in ("shared", "_local", "_assumed")}
+        return {**plain, "shared": self.shared.state()}
+
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> Self:
+        """The experiment of a state that has been through `msgspec.to_builtins`."""
+        experiment = cls.__new__(cls)
+        types = {
+            "settings": Settings,
+            "counts": Counts,
+            "ages": Ages,
+            "history": History,
+            "past": list[Era],
+            "era": Era,
+        }
+        for name, value in state.items():
+            setattr(experiment, name, msgspec.convert(value, types[name]) if name in types else value)
+        experiment.shared = SharedLearner.restore(state["shared"])
+        experiment._local = {arm: place for place, arm in enumerate(experiment.era.arms)}
+        return experiment

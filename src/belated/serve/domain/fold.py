@@ -1,0 +1,108 @@
+"""State = fold(journal): all experiments after some entry, the same to the last bit whenever it is computed."""
+
+import logging
+from collections.abc import Callable, Iterable
+from itertools import groupby
+from typing import Any, Final, final
+
+import msgspec
+
+from belated.errors import SnapshotError, StoreError
+from belated.serve.domain.entries import Entry, Kind
+from belated.serve.domain.experiment import Experiment
+from belated.serve.store.journal import PAGE, Journal, Snapshot
+
+log = logging.getLogger("belated.fold")
+VERSION: Final = 3  # of the fold: a snapshot of another version is not used, the journal is folded anew
+
+
+@final
+class Fold:
+    """All experiments, by place in the journal and by name."""
+
+    def __init__(self) -> None:
+        self.seq = self.at = 0  # place and time of the last entry folded
+        self.restored = 0  # the place of the snapshot that it began from
+        self.experiments: dict[int, Experiment] = {}
+        self.by_name: dict[str, Experiment] = {}
+
+    def apply(self, stream: Iterable[Entry], inspect: Callable[[list[Entry]], None] = lambda _: None) -> None:
+        """Fold entries in order; whether they come one by one or all at once makes no difference.
+
+        `inspect` sees what is of one kind before it is folded.
+        """
+        for (kind, number, _), group in groupby(stream, lambda e: (e.kind, e.experiment, e.seen)):
+            batch = list(group)
+            if batch[0].seq <= self.seq:
+                raise StoreError(f"entry {batch[0].seq} follows entry {self.seq}: the journal is damaged")
+            inspect(batch)
+            if kind is Kind.CREATED:
+                self._add(Experiment(batch[0]))
+            elif kind is Kind.DECIDED:
+                self._of(batch[0], number).decide(batch)
+            else:
+                self._apply_one_by_one(batch)
+            self.seq, self.at = batch[-1].seq, max(self.at, *(entry.at for entry in batch))
+
+    def _apply_one_by_one(self, batch: list[Entry]) -> None:
+        experiment = self._of(batch[0], batch[0].experiment)
+        steps: dict[Kind, Callable[[Entry], None]] = {Kind.ARMS: experiment.change_arms, Kind.CLOSED: experiment.close}
+        step = steps.get(batch[0].kind, experiment.hear)
+        for entry in batch:
+            step(entry)
+
+    def _of(self, entry: Entry, number: int) -> Experiment:
+        try:
+            return self.experiments[number]
+        except KeyError:
+            raise StoreError(f"entry {entry.seq} belongs to experiment {number}, which was never created") from None
+
+    def _add(self, experiment: Experiment) -> None:
+        self.experiments[experiment.seq] = self.by_name[experiment.name] = experiment
+
+    def snapshot(self) -> Snapshot:
+        """The whole state as bytes."""
+        states = [experiment.state() for experiment in self.experiments.values()]
+        return Snapshot(self.seq, VERSION, msgspec.msgpack.encode({"at": self.at, "experiments": states}))
+
+
+def restore(snapshot: Snapshot) -> Fold:
+    """The fold of a snapshot, or a SnapshotError."""
+    if snapshot.version != VERSION:
+        raise SnapshotError(f"it has version {snapshot.version}, this release folds version {VERSION}")
+    fold = Fold()
+    try:
+        state: dict[str, Any] = msgspec.msgpack.decode(snapshot.state)
+        fold.seq = fold.restored = snapshot.seq
+        fold.at = state["at"]
+        for one in state["experiments"]:
+            fold._add(Experiment.restore(one))
+    except (msgspec.MsgspecError, LookupError, TypeError, ValueError) as error:
+        raise SnapshotError(f"it is damaged: {type(error).__name__}: {error}") from error
+    return fold
+
+
+def newest(journal: Journal) -> Fold:
+    """The newest snapshot that can be read; nothing if there is none: a snapshot is only a shortcut."""
+    last = journal.last()
+    for snapshot in journal.snapshots():
+        try:
+            if snapshot.seq > last:
+                raise SnapshotError(f"it is of entry {snapshot.seq}, the journal ends at {last}: entries were lost")
+            return restore(snapshot)
+        except SnapshotError as error:
+            log.warning("a snapshot is not used", extra={"entry": snapshot.seq, "reason": str(error)})
+    return Fold()
+
+
+def load(journal: Journal) -> Fold:
+    """The newest snapshot that this release can read, and the rest of the journal folded.
+
+    The first page that is not full is the last: others may write all the time.
+    """
+    fold = newest(journal)
+    while page := journal.read(fold.seq, PAGE):
+        fold.apply(page)
+        if len(page) < PAGE:
+            break
+    return fold

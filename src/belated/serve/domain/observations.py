@@ -1,0 +1,181 @@
+"""What the outcomes of an experiment tell: what each arm earned, how late feedback is, how the choice has moved.
+
+All of it is part of the fold: plain numbers that depend on the journal alone, in memory that does not grow.
+"""
+
+import math
+from bisect import bisect_right
+from typing import Final, NamedTuple
+
+import msgspec
+
+from belated.serve.domain.entries import MICROSECONDS
+
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
+EDGES: Final = (  # seconds
+    *(0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 30 * MINUTE),
+    *(HOUR, 2 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 4 * DAY, 7 * DAY, 14 * DAY, 30 * DAY),
+)
+RARE: Final = 3.0  # nothing seen in n trials: 95% sure that it happens in less than 3 of n
+ENOUGH_REPORTS: Final = 20  # an interval from fewer would claim too much
+MOST_BUCKETS: Final = 1024
+BUCKET: Final = MICROSECONDS // 10
+MOST_POINTS: Final = 400
+
+
+class Estimate(NamedTuple):
+    """A mean loss with its 95% interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+class Sums(NamedTuple):
+    """Outcomes, the sums of psi and psi^2 (below), and the largest weight of an outcome."""
+
+    outcomes: int
+    total: float
+    squares: float
+    heaviest: float
+
+
+class Earnings(msgspec.Struct):
+    """What each arm would lose on average: an unbiased estimate over all outcomes, whichever arm they came from.
+
+    With a default outcome every decision counts from the start, with the default until its own outcome comes: else
+    successes that are told at once, and failures that are only waited for, would look like successes alone.
+
+    psi_s = c_i + 1{A_s = i} (loss_s - c_i) / x_s[i],     mean of psi_s over the outcomes s;  E[psi_s] = l_{s,i}
+
+    for any c_i that does not depend on A_s. c_i is the arm's plain mean when the number of outcomes last was a power of
+    two: it takes most of the noise away, and an outcome costs O(1) (Robins, Rotnitzky & Zhao 1994 call it augmented).
+    """
+
+    outcomes: int
+    centred: int  # outcomes taken into the sums with the centres before the present ones
+    own: list[int]  # outcomes of the arm itself
+    lost: list[float]  # the plain sum of their losses
+    centre: list[float]
+    total: list[float]  # sum of psi; c_i for each outcome since `centred` is still to be added
+    squares: list[float]  # sum of psi^2, likewise
+    heaviest: list[float]  # the largest 1 / x_s[i] so far
+
+    def add(self, arm: int, loss: float, probability: float) -> None:
+        """Take in an outcome."""
+        c = self.centre[arm]
+        change = (loss - c) / probability
+        self.total[arm] += change
+        self.squares[arm] += (c + change) ** 2 - c * c
+        self.own[arm] += 1
+        self.heaviest[arm] = max(self.heaviest[arm], 1 / probability)
+        self.lost[arm] += loss
+        self.outcomes += 1
+        if self.outcomes & (self.outcomes - 1) == 0:
+            self._centre_anew()
+
+    def amend(self, arm: int, old: float, new: float, probability: float) -> None:
+        """Correct an outcome: exact for the mean, near enough for the interval, as its centre may have moved."""
+        c = self.centre[arm]
+        before, after = c + (old - c) / probability, c + (new - c) / probability
+        self.total[arm] += after - before
+        self.squares[arm] += after * after - before * before
+        self.lost[arm] += new - old
+
+    def _centre_anew(self) -> None:
+        since = self.outcomes - self.centred
+        for i, c in enumerate(self.centre):
+            self.total[i] += since * c
+            self.squares[i] += since * c * c
+            if self.own[i]:
+                self.centre[i] = self.lost[i] / self.own[i]
+        self.centred = self.outcomes
+
+    def sums(self, arm: int) -> Sums:
+        """What the estimate of an arm is made of."""
+        since, c = self.outcomes - self.centred, self.centre[arm]
+        totals = self.total[arm] + since * c, self.squares[arm] + since * c * c
+        return Sums(self.outcomes, *totals, self.heaviest[arm])
+
+
+def new_earnings(n_arms: int) -> Earnings:
+    """Nothing reported yet; half the range is the first guess."""
+    zeros = [0.0] * n_arms
+    return Earnings(0, 0, [0] * n_arms, zeros[:], [0.5] * n_arms, zeros[:], zeros[:], zeros[:])
+
+
+def estimate(parts: list[Sums]) -> Estimate:
+    """The estimate from the sums of all stretches in which the arm took part.
+
+    mean +- ( 1.96 sqrt(variance / n) + RARE w / n ),  w the largest 1 / x[i]
+
+    The last term stands for what has not happened yet: an outcome that is rare may not have been seen at all.
+    """
+    n, total, squares = (sum(column) for column in list(zip(*parts, strict=True))[:3])
+    mean = total / n
+    variance = max(0.0, squares / n - mean * mean)
+    half = 1.96 * math.sqrt(variance / max(1, n - 1)) + RARE * max(one.heaviest for one in parts) / n
+    return Estimate(*(min(1.0, max(0.0, value)) for value in (mean, mean - half, mean + half)))
+
+
+class Ages(msgspec.Struct):
+    """Open decisions by when they were made: fine for new ones, coarser and coarser for old ones."""
+
+    starts: list[int]
+    counts: list[int]
+
+    def opened(self, at: int, number: int = 1) -> None:
+        """Decisions were made; the clocks of several servers may differ a little."""
+        if len(self.starts) == MOST_BUCKETS:
+            self._merge()
+        if not self.starts or at >= self.starts[-1] + BUCKET:
+            self.starts.append(at)
+            self.counts.append(0)
+        self.counts[self._bucket(at)] += number
+
+    def closed(self, decided_at: int) -> None:
+        """The decision made then waits no longer."""
+        self.counts[self._bucket(decided_at)] -= 1
+
+    def _bucket(self, at: int) -> int:
+        return max(0, bisect_right(self.starts, at) - 1)
+
+    def _merge(self) -> None:
+        """Empty buckets go; then the older half is put together by twos."""
+        kept = [(s, c) for s, c in zip(self.starts, self.counts, strict=True) if c]
+        if len(kept) > MOST_BUCKETS // 2:
+            old = kept[: MOST_BUCKETS // 2]
+            kept[: len(old)] = [(one[0], one[1] + two[1]) for one, two in zip(old[::2], old[1::2], strict=True)]
+        self.starts, self.counts = [start for start, _ in kept], [count for _, count in kept]
+
+    def histogram(self, now: int) -> list[int]:
+        """How many have waited how long, by EDGES."""
+        counts = [0] * len(EDGES)
+        for start, count in zip(self.starts, self.counts, strict=True):
+            counts[place(now - start)] += count
+        return counts
+
+
+def place(microseconds: int) -> int:
+    """Which of the EDGES a time belongs to."""
+    return max(0, bisect_right(EDGES, microseconds / MICROSECONDS) - 1)
+
+
+class History(msgspec.Struct):
+    """The probabilities of the arms now and then: at most MOST_POINTS points, as far apart as that demands."""
+
+    stride: int
+    next: int  # the round from which on the next point is taken
+    rounds: list[int]
+    times: list[int]
+    points: list[list[float | None]]  # by arm; None: it did not take part
+
+    def add(self, round: int, at: int, point: list[float | None]) -> None:
+        """A point for this round."""
+        self.rounds.append(round)
+        self.times.append(max([at, *self.times[-1:]]))
+        self.points.append(point)
+        if len(self.rounds) > MOST_POINTS:
+            self.rounds, self.times, self.points = self.rounds[::2], self.times[::2], self.points[::2]
+            self.stride *= 2
+        self.next = round + self.stride

@@ -1,0 +1,136 @@
+"""What an experiment is: arms by name, the outcome's range and direction, the tuning, the wait."""
+
+import re
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from belated import tunings
+from belated.errors import ImproperRule, InvalidInput
+from belated.learner.ftrl import FTRL
+
+MAX_ARMS: Final = 1_000
+MAX_NAME: Final = 100
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+WIDEST: Final = 1e100
+LONGEST_WAIT: Final = 10 * 366 * 86_400.0  # ten years
+
+Name = Annotated[
+    str,
+    Meta(
+        pattern=f"^{NAME.pattern}$",
+        max_length=MAX_NAME,
+        description="Letters, digits, dots, dashes and underscores; begins with a letter or digit.",
+    ),
+]
+ArmName = Annotated[str, Meta(min_length=1, max_length=MAX_NAME, description="Any text without control characters.")]
+Positive = Annotated[float, Meta(gt=0, le=1e6)]
+
+
+class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The range of outcomes, and which end is better: rewards (higher) or losses (lower)."""
+
+    lowest: float = 0.0
+    highest: float = 1.0
+    better: Literal["higher", "lower"] = "higher"
+
+    @property
+    def word(self) -> str:
+        """What a report calls the outcome."""
+        return "reward" if self.better == "higher" else "loss"
+
+    def loss(self, value: float) -> float:
+        """An outcome as a loss from 0 to 1."""
+        share = (value - self.lowest) / (self.highest - self.lowest)
+        return min(1.0, max(0.0, 1.0 - share if self.better == "higher" else share))
+
+    def value(self, loss: float) -> float:
+        """A loss from 0 to 1 as an outcome."""
+        share = 1.0 - loss if self.better == "higher" else loss
+        return self.lowest + share * (self.highest - self.lowest)
+
+    def check(self, name: str, value: float) -> None:
+        """Refuse what lies outside the range."""
+        if not self.lowest <= value <= self.highest:
+            raise InvalidInput(f"{name} must lie between {self.lowest:g} and {self.highest:g}, got {value!r}")
+
+
+class TuningChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A tuning by name, with its settings (docs/learner.md); the shadow is the default."""
+
+    name: Literal["shadow", "advanced", "simple", "tsallis", "adaptive_exp3", "exp3"] = "shadow"
+    scale: Positive | UnsetType = UNSET
+    doubt: Positive | UnsetType = UNSET
+    eta: Positive | UnsetType = UNSET
+
+    def build(self) -> tunings.Tuning:
+        """The tuning itself, or an InvalidInput that says what does not fit."""
+        cls: Any = {
+            "shadow": tunings.Shadow,
+            "advanced": tunings.Advanced,
+            "simple": tunings.Simple,
+            "tsallis": tunings.Tsallis,
+            "adaptive_exp3": tunings.AdaptiveExp3,
+            "exp3": tunings.Exp3,
+        }[self.name]
+        given = {name: value for name in ("scale", "doubt", "eta") if (value := getattr(self, name)) is not UNSET}
+        unknown = given.keys() - cls.__dataclass_fields__.keys()
+        if unknown:
+            raise InvalidInput(f"the tuning {self.name} has no {sorted(unknown)[0]}")
+        if self.name == "exp3" and self.eta is UNSET:
+            raise InvalidInput("the tuning exp3 needs eta, its learning rate")
+        tuning: tunings.Tuning = cls(**given)
+        return tuning
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A new experiment."""
+
+    name: Name
+    arms: Annotated[list[ArmName], Meta(min_length=1, max_length=MAX_ARMS, description="The options, by name.")]
+    outcome: Outcome = Outcome()
+    tuning: TuningChoice = TuningChoice()
+    reward_wait: (
+        Annotated[float, Meta(ge=0.001, le=LONGEST_WAIT, description="Seconds to wait for an outcome; null: for ever.")]
+        | None
+    ) = None
+    default_outcome: Annotated[float, Meta(description="What to assume when the wait ends; null: nothing.")] | None = (
+        None
+    )
+
+    def check(self) -> None:
+        """What types cannot say; raises InvalidInput."""
+        if not NAME.fullmatch(self.name):  # a pattern's $ lets a final line break through
+            raise InvalidInput(f"name has letters, digits, dots, dashes and underscores, got {self.name!r}")
+        check_arms(self.arms)
+        lowest, highest = self.outcome.lowest, self.outcome.highest
+        if not 0 < highest - lowest <= WIDEST:
+            raise InvalidInput(
+                f"outcome.lowest must be less than outcome.highest, by {WIDEST:g} at most, got {lowest!r}, {highest!r}"
+            )
+        if self.default_outcome is not None:
+            if self.reward_wait is None:
+                raise InvalidInput("default_outcome is applied when reward_wait ends: give a reward_wait too")
+            self.outcome.check("default_outcome", self.default_outcome)
+        try:
+            FTRL(len(self.arms), self.tuning.build()).distribution()
+        except ImproperRule as error:
+            raise InvalidInput(f"this tuning cannot decide: {error}") from None
+
+
+class ArmChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Arms that join or leave a running experiment."""
+
+    add: Annotated[list[ArmName], Meta(max_length=MAX_ARMS)] = []
+    retire: Annotated[list[ArmName], Meta(max_length=MAX_ARMS)] = []
+
+
+def check_arms(names: list[str]) -> None:
+    """Names must differ and be printable."""
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidInput(f"arms must have different names, got {twice!r} twice")
+    for name in names:
+        if not name.isprintable() or name != name.strip():
+            raise InvalidInput(f"the name of an arm must be printable and not begin or end with a space, got {name!r}")

@@ -1,0 +1,1 @@
+"""Requests become journal entries, and are answered once they are durable."""

@@ -1,0 +1,1 @@
+"""Processes that serve: one, or several workers."""

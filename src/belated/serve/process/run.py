@@ -1,0 +1,157 @@
+"""Running the service: the socket, the server, and what a first-time user reads."""
+
+import gc
+import logging
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from threading import Timer
+from types import FrameType
+from typing import Final, NamedTuple, final
+
+import uvicorn
+
+from belated.errors import InvalidInput
+from belated.learner.ftrl import FTRL
+from belated.serve.http.app import build
+from belated.serve.process.addresses import is_loopback
+from belated.serve.service.keys import Gate
+from belated.serve.service.service import CAPACITY, Service
+from belated.serve.store.journal import Key
+from belated.serve.store.opening import shown
+
+PORT: Final = 8321
+SILENCE: Final = 3.0  # seconds of work before a word about it
+PATIENCE: Final = 10  # seconds for requests in flight when the service stops
+SWITCH: Final = 0.0001  # seconds after which a busy thread lets the other one in: the writer must not wait for 5 ms
+Announce = Callable[[str, bool], None]  # is told the address, and whether keys are needed
+log = logging.getLogger("belated.serve")
+
+
+def listen(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
+    """The socket, or an error that says what to do; `is_shared`: others may be bound to the same address."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # also where it is shared: else none could start again
+    if is_shared:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    try:
+        sock.bind((host, port))
+    except (OSError, OverflowError) as error:
+        sock.close()
+        raise InvalidInput(
+            f"cannot listen on {host} port {port}: {error}; choose another with --host or --port"
+        ) from error
+    return sock
+
+
+def url_of(sock: socket.socket) -> str:
+    """Where the service can be reached."""
+    host, port = sock.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+@final
+class Server(uvicorn.Server):
+    """Tells the service at the first signal, so that endless answers end, and says when it is ready."""
+
+    def __init__(self, service: Service, ready: Callable[[], None], *, access_log: bool) -> None:
+        config = uvicorn.Config(
+            build(service),
+            log_config=None,
+            access_log=access_log,
+            timeout_graceful_shutdown=PATIENCE,
+            server_header=False,
+        )
+        super().__init__(config)
+        self._service, self._ready = service, ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """As uvicorn's, but a signal that was obeyed is not raised again: a stop that was asked for is no failure."""
+        before = {number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        self._service.is_stopping = True
+        self.handle_exit(number, frame)
+
+
+def warm_up() -> None:
+    """Load the compiled kernels before somebody waits for them; on a new machine this compiles them, and says so."""
+    said = Timer(SILENCE, lambda: log.warning("compiling the kernels, once on this machine"))
+    said.start()
+    learner = FTRL(2, seed=0)
+    first, second = learner.record_batch([0, 1], [0.5, 0.5])
+    learner.record(0, 0.5)
+    learner.tell(first.round, 0.5)
+    learner.close(second.round)
+    learner.amend(second, None, 0.5)
+    learner.record_batch([0], [0.5], lag=learner.overtake(learner.outlook().drawn))
+    learner.record_batch([0], [0.5], is_more=True)
+    learner.distribution()
+    learner.measured_certificate()
+    FTRL.restore(learner.snapshot())
+    said.cancel()
+    said.join()
+
+
+class Plan(NamedTuple):
+    """What is to be served, and where."""
+
+    store: str | Path
+    host: str
+    port: int
+    capacity: int = CAPACITY
+    access_log: bool = False
+    lent: tuple[Key, ...] = ()
+
+
+def check_keys(plan: Plan, gate: Gate) -> None:
+    """Without keys the service stays on this machine."""
+    if not is_loopback(plan.host) and not gate.is_locked:
+        raise InvalidInput(
+            f"without keys the service stays on this machine: make one with `belated keys create --scope admin "
+            f"--store {shown(plan.store)}` before you bind it to {plan.host}"
+        )
+
+
+def serve(plan: Plan, announce: Sequence[Announce]) -> None:
+    """Serve until a signal comes; then answer what was accepted, and stop."""
+    with closing(listen(plan.host, plan.port)) as sock:
+        warm_up()
+        serve_on(sock, plan, announce)
+
+
+def serve_on(sock: socket.socket, plan: Plan, announce: Sequence[Announce]) -> None:
+    """The same on a socket that is bound; `announce` are told when it is ready."""
+    sys.setswitchinterval(SWITCH)
+    service = Service.open(plan.store, capacity=plan.capacity, lent=plan.lent)
+    try:
+        check_keys(plan, service.gate)
+        gc.freeze()  # what is loaded stays: a collector that walks over all of it would make somebody wait
+        gc.set_threshold(20_000, 20, 100)
+        url, entries = url_of(sock), service.engine.fold.seq
+        log.info("start", extra={"store": shown(plan.store), "url": url, "entries": entries})
+
+        def ready() -> None:
+            for tell in announce:
+                tell(url, service.gate.is_locked)
+
+        Server(service, ready, access_log=plan.access_log).run([sock])
+    finally:
+        service.stop()
+    log.info("stopped", extra={"entries": service.engine.fold.seq})
+    if service.writer.failure:
+        raise SystemExit(1)

@@ -1,0 +1,1 @@
+"""What the HTTP handlers work with."""

@@ -1,0 +1,179 @@
+"""What an experiment looks like from outside: the document that the API answers and the dashboard draws."""
+
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from belated.serve.domain.entries import MICROSECONDS
+from belated.serve.domain.experiment import Experiment
+from belated.serve.domain.observations import EDGES
+from belated.serve.domain.settings import Outcome, TuningChoice
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@lru_cache(256)  # what is committed together has one time
+def iso(at: int) -> str:
+    """A time in microseconds as RFC 3339."""
+    return (EPOCH + timedelta(microseconds=at)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def iso_or_none(at: int | None) -> str | None:
+    """The same, for a time that may not have come."""
+    return None if at is None else iso(at)
+
+
+class ArmView(msgspec.Struct):
+    """An arm: how likely it is now, how often it was chosen, and what it earns on average."""
+
+    name: str
+    active: bool
+    probability: Annotated[float, Meta(description="Of the coming decision; null for a retired arm.")] | None
+    chosen: int
+    reports: int
+    estimate: Annotated[float, Meta(description="Unbiased, of its mean outcome; null while reports are few.")] | None
+    low: Annotated[float, Meta(description="The estimate's 95% interval.")] | None
+    high: float | None
+
+
+class Certificates(msgspec.Struct):
+    """The total lost against always choosing the best arm, in the outcome's units."""
+
+    proven: Annotated[float, Meta(description="The expected regret is provably at most this.")]
+    measured: Annotated[float, Meta(description="What this run's own data says about it.")]
+    decisions: int
+
+
+class Histogram(msgspec.Struct):
+    """counts[i] lie between edges[i] and edges[i + 1] seconds; the last ones are above the last edge."""
+
+    edges: list[float]
+    counts: list[int]
+
+
+class HistoryView(msgspec.Struct):
+    """The probabilities of the arms over time: probabilities[arm][point], null where the arm did not take part."""
+
+    round: list[int]
+    at: Annotated[list[float], Meta(description="Seconds since 1970.")]
+    probabilities: list[list[float | None]]
+
+
+class StoreView(msgspec.Struct):
+    """The health of the store."""
+
+    kind: str
+    writable: bool
+    entries: int
+    bytes: int
+    last_commit_ms: float
+    queue: int
+    unsnapshotted: Annotated[int, Meta(description="Entries that a restart would have to fold.")]
+    lag_entries: Annotated[int, Meta(description="At most so many entries of the journal this server has not folded.")]
+    lag_seconds: Annotated[float, Meta(description="For so long it has not been level with the journal.")]
+
+
+class ExperimentView(msgspec.Struct):
+    """All about an experiment."""
+
+    name: str
+    created_at: str
+    closed_at: str | None
+    arms: list[ArmView]
+    outcome: Outcome
+    tuning: TuningChoice
+    reward_wait: float | None
+    default_outcome: float | None
+    decisions: int
+    outstanding: int
+    reported: int
+    expired: int
+    late: int
+    amended: int
+    share_never: (
+        Annotated[float, Meta(description="Of the decisions that wait no longer; null if no wait is set.")] | None
+    )
+    certificates: Certificates
+    delays: Histogram
+    ages: Histogram
+    history: HistoryView
+    arm_changes: int
+    store: StoreView
+
+
+class ExperimentSummary(msgspec.Struct):
+    """A line of the list."""
+
+    name: str
+    created_at: str
+    closed_at: str | None
+    arms: int
+    decisions: int
+    outstanding: int
+
+
+def summary(experiment: Experiment) -> ExperimentSummary:
+    """A line of the list."""
+    counts = experiment.counts
+    created, closed = iso(experiment.created_at), iso_or_none(experiment.closed_at)
+    return ExperimentSummary(
+        experiment.name, created, closed, len(experiment.era.arms), counts.decisions, counts.outstanding
+    )
+
+
+def arm_views(experiment: Experiment) -> list[ArmView]:
+    """All arms, retired ones too."""
+    outcome = experiment.settings.outcome
+    now = dict(zip(experiment.era.arms, experiment.distribution().tolist(), strict=True))
+    views = []
+    for arm, (name, found) in enumerate(zip(experiment.arms, experiment.estimates(), strict=True)):
+        counted = experiment.chosen[arm], experiment.reports[arm]
+        shown: tuple[float | None, ...] = (None, None, None)
+        if found is not None:
+            shown = (outcome.value(found.mean), *sorted((outcome.value(found.low), outcome.value(found.high))))
+        views.append(ArmView(name, arm in now, now.get(arm), *counted, *shown))
+    return views
+
+
+def history_view(experiment: Experiment) -> HistoryView:
+    """By arm; points from before an arm was added have no place for it."""
+    history = experiment.history
+    series = [
+        [point[arm] if arm < len(point) else None for point in history.points] for arm in range(len(experiment.arms))
+    ]
+    return HistoryView(list(history.rounds), [at / MICROSECONDS for at in history.times], series)
+
+
+def view(experiment: Experiment, store: StoreView, now: int) -> ExperimentView:
+    """The whole document; hold the engine's lock."""
+    settings, counts = experiment.settings, experiment.counts
+    span = settings.outcome.highest - settings.outcome.lowest
+    proven, measured = experiment.certificates()
+    closed = counts.reported + counts.expired
+    never = (counts.expired - counts.late) / closed if settings.reward_wait is not None and closed else None
+    return ExperimentView(
+        name=experiment.name,
+        created_at=iso(experiment.created_at),
+        closed_at=iso_or_none(experiment.closed_at),
+        arms=arm_views(experiment),
+        outcome=settings.outcome,
+        tuning=settings.tuning,
+        reward_wait=settings.reward_wait,
+        default_outcome=settings.default_outcome,
+        decisions=counts.decisions,
+        outstanding=counts.outstanding,
+        reported=counts.reported,
+        expired=counts.expired,
+        late=counts.late,
+        amended=counts.amended,
+        share_never=never,
+        certificates=Certificates(proven * span, measured * span, counts.decisions),
+        delays=Histogram(list(EDGES), list(experiment.delays)),
+        ages=Histogram(list(EDGES), experiment.ages.histogram(now)),
+        history=history_view(experiment),
+        arm_changes=len(experiment.past),
+        store=store,
+    )

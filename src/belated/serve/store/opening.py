@@ -1,0 +1,65 @@
+"""Stores by name: the path of a SQLite file, or the URL of a PostgreSQL database."""
+
+import re
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from belated.errors import InvalidInput, StoreError
+from belated.serve.store.journal import Journal
+from belated.serve.store.sqlite import schema as sqlite_schema
+from belated.serve.store.sqlite.journal import SQLiteJournal
+
+SCHEMES: Final = ("postgresql://", "postgres://")
+
+
+def is_url(store: str | Path) -> bool:
+    """Whether it names a database, not a file; if so, its library must be there."""
+    if not str(store).startswith(SCHEMES):
+        if scheme := re.match(r"[\w+.-]{2,}:/", str(store)):  # the rest is not told: a password may be in it
+            raise InvalidInput(f"a store that begins with {scheme[0]!r} is not known: give postgresql://, or a file")
+        return False
+    if find_spec("psycopg") is None:
+        raise InvalidInput("psycopg is missing: install what PostgreSQL needs with `pip install '.[serve,postgres]'`")
+    return True
+
+
+def shown(store: str | Path) -> str:
+    """The store as it may be shown: a URL without its password."""
+    if not is_url(store):
+        return str(store)
+    from belated.serve.store.postgres.connection import shown as shown_url  # noqa: PLC0415
+
+    return shown_url(str(store))
+
+
+def open_journal(store: str | Path, *, patience: float | None = None) -> Journal:
+    """The journal in this store. A file is made if there is none; a database has its tables from `belated migrate`.
+
+    A database that is silent for `patience` seconds is StoreUnreachable; None: what takes long is waited for.
+    """
+    if not is_url(store):
+        return SQLiteJournal(check_folder(store))
+    from belated.serve.store.postgres.journal import PostgresJournal  # noqa: PLC0415
+
+    return PostgresJournal(str(store), patience=patience)
+
+
+def migrate(store: str | Path) -> Iterator[str]:
+    """Make the tables, or bring them to this release; says what it does."""
+    if not is_url(store):
+        return sqlite_schema.migrate(check_folder(store))
+    from belated.serve.store.postgres.schema import migrate as migrate_database  # noqa: PLC0415
+
+    return migrate_database(str(store))
+
+
+def check_folder(store: str | Path) -> Path:
+    """A file is made where there is a folder for it."""
+    path = Path(store)
+    if path.is_dir():
+        raise InvalidInput(f"the store {store} is a folder: name a file in it, or a postgresql:// URL")
+    if not path.parent.is_dir():
+        raise StoreError(f"there is no folder {path.parent} for the store: create it, or choose another --store")
+    return path

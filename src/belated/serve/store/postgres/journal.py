@@ -1,0 +1,272 @@
+"""The journal in PostgreSQL (psycopg): any number of servers on any number of machines write and read it at once."""
+
+import hashlib
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, final
+
+import msgspec
+from psycopg import errors
+
+from belated.errors import StoreError, StoreUnreachable
+from belated.serve.domain.entries import COLUMNS, Entry, Kind, with_seq
+from belated.serve.store.journal import Conflict, Found, Journal, Key, Snapshot
+from belated.serve.store.postgres.arrays import Array, array
+from belated.serve.store.postgres.connection import Connection, Link
+from belated.serve.store.postgres.schema import check_version
+from belated.serve.store.sql import (
+    ADD_KEY,
+    CREATED,
+    DECIDED,
+    ENTRY,
+    FOUND,
+    HELD,
+    REVOKE_KEY,
+    SQLJournal,
+    entry_of,
+    found_of,
+    saving,
+)
+
+TRIES: Final = 5  # of an append that the server took back for the sake of another
+MOST_WAITING: Final = 100
+TYPES: Final = {
+    **dict.fromkeys(COLUMNS, "bigint"),
+    **dict.fromkeys(("probability", "value", "old"), "double precision"),
+    "request": "text",
+    **dict.fromkeys(("body", "drawn", "name"), "bytea"),
+}
+PLACELESS: Final = [column for column in TYPES if column != "seq"]
+# The transaction gets its xid before it draws its first place: Horizon rests on that.
+PLACE: Final = "nextval(CASE WHEN pg_current_xact_id() IS NOT NULL THEN 'places'::regclass END)"
+INSERT: Final = f"""
+INSERT INTO journal (seq, {", ".join(PLACELESS)})
+SELECT seq, {", ".join("coalesce(nullif(experiment, 0), seq)" if c == "experiment" else c for c in PLACELESS)}
+FROM (
+    SELECT {PLACE} AS seq, handed.*
+    FROM (
+        SELECT * FROM unnest({", ".join(f"${n}::{TYPES[c]}[]" for n, c in enumerate(PLACELESS, 1))})
+        WITH ORDINALITY AS row ({", ".join(PLACELESS)}, number) ORDER BY number
+    ) AS handed
+) AS placed
+RETURNING seq
+"""  # noqa: S608
+DRAWN: Final = "SELECT coalesce(pg_sequence_last_value('places'), 0)"
+LAST: Final = 2**63 - 1
+RETRIED: Final = (errors.SerializationFailure, errors.DeadlockDetected)
+COPIED: Final = {**TYPES, "kind": "smallint", **dict.fromkeys(("arm", "position", "revision"), "integer")}
+COPY: Final = f"COPY journal ({', '.join(PLACELESS)}, seq) FROM STDIN (FORMAT BINARY)"
+# The oldest xid in use, and the next that is not: a snapshot's xmax may be below it, and follows the last that ended.
+XIDS: Final = """
+SELECT pg_snapshot_xmin(now)::text::bigint, xmax::text::bigint + age(xmax::xid)
+FROM pg_current_snapshot() AS now, pg_snapshot_xmax(now) AS xmax
+"""
+READ: Final = f"{ENTRY} WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3"
+DAMAGE: Final = {
+    "the index {} is invalid: REINDEX it": """
+        SELECT indexrelid::regclass::text FROM pg_index
+        WHERE indrelid IN ('journal'::regclass, 'snapshots'::regclass, 'keys'::regclass) AND NOT indisvalid""",
+    "the index {} is missing": """
+        SELECT name FROM unnest(ARRAY['one_name', 'one_effect', 'one_outcome', 'one_event']) AS name
+        WHERE to_regclass(name) IS NULL""",
+    "the sequence `places` is behind entry {}: set it to that": f"""
+        SELECT max(seq) FROM journal HAVING max(seq) > ({DRAWN})""",  # noqa: S608
+    "entry {}: its experiment was never created": f"""
+        SELECT seq FROM journal e WHERE NOT EXISTS
+        (SELECT FROM journal c WHERE c.seq = e.experiment AND c.kind = {CREATED}) ORDER BY seq LIMIT 10""",  # noqa: S608
+    "entry {}: its decision was never made": f"""
+        SELECT seq FROM journal o WHERE decision IS NOT NULL AND NOT EXISTS
+        (SELECT FROM journal d WHERE d.seq = o.decision AND d.kind = {DECIDED}) ORDER BY seq LIMIT 10""",  # noqa: S608
+}  # what is wrong, and the statement that finds it
+
+
+@final
+class Horizon:
+    """Up to which place the journal is final: places are drawn in order, but committed in any.
+
+    Let V be the last place drawn, and N the next xid, read after it. Xids rise, and whoever drew a place up to V had
+    its xid before it drew, so before N was read: its xid is below N. Once the oldest xid in use (a snapshot's xmin) is
+    N or more, all these transactions have ended, and every later statement sees all that they have written up to V.
+
+    It lasts as long as a connection: after a crash of the server both places and xids that left no trace come again.
+    """
+
+    def __init__(self) -> None:
+        self.place = 0
+        self._waiting: deque[tuple[int, int]] = deque()
+
+    def look(self, drawn: int, oldest: int, following: int) -> None:
+        """Take note of what the server says: V, the oldest xid in use, N."""
+        if len(self._waiting) == MOST_WAITING:
+            self._waiting.pop()  # the new one says more, though later
+        self._waiting.append((drawn, following))
+        while self._waiting and self._waiting[0][1] <= oldest:
+            self.place = self._waiting.popleft()[0]
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether nothing was in the way at the last look."""
+        return not self._waiting
+
+
+@final
+class PostgresJournal(SQLJournal):
+    """One database, one connection for each journal."""
+
+    kind = "postgresql"
+    joined = f"{FOUND} LATERAL ({ENTRY} WHERE decision = d.seq ORDER BY revision DESC LIMIT 1) o ON true"
+
+    def __init__(self, url: str, *, readonly: bool = False, patience: float | None = None) -> None:
+        self._link = Link(url, readonly=readonly, patience=patience, check=check_version)
+        self._horizon, self._connection_number = Horizon(), 0
+        self._newest: Entry | None = None  # that was read or written
+        with self._link.using("opened"):
+            pass
+
+    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        with self._link.using("read") as connection:
+            return _all(connection, sql, values)
+
+    def append(self, entries: Sequence[Entry]) -> list[int]:
+        if self._link.readonly:
+            raise StoreError(f"the store {self._link.name} was opened for reading only")
+        if not entries:
+            return []
+        arrays = columns(entries)
+        for tries in range(TRIES):
+            try:
+                places = self._insert(arrays)
+                self._know(with_seq(entries[-1], places[-1]))
+                return places
+            except StoreUnreachable as error:
+                if not isinstance(error.__cause__, RETRIED) or tries == TRIES - 1:
+                    raise
+        raise AssertionError("not reached")
+
+    def _insert(self, arrays: list[Array]) -> list[int]:
+        """One statement is one transaction, and one round trip."""
+        with self._link.using("written") as connection:
+            if self._connection_number != self._link.number:
+                self._begin_anew(connection)
+            self._link.warnings.clear()
+            try:
+                places = [row[0] for row in _all(connection, INSERT, arrays)]
+            except errors.UniqueViolation as error:
+                if error.diag.constraint_name == "journal_pkey":
+                    message = f"the sequence `places` of the store {self._link.name} is behind: see `belated verify`"
+                    raise StoreError(message) from error
+                raise Conflict(error.diag.constraint_name) from error
+        if self._link.warnings:  # such as that it has not waited for its standby
+            raise StoreUnreachable(f"the store {self._link.name} warns: {'; '.join(self._link.warnings)}")
+        return places
+
+    def named(self, name: str) -> int | None:
+        found = self._rows("SELECT seq FROM journal WHERE name = $1", (_digest(name),))
+        return found[0][0] if found else None
+
+    def read(self, after: int, limit: int) -> list[Entry]:
+        with self._link.using("read") as connection:
+            if self._connection_number != self._link.number:
+                self._begin_anew(connection)
+            rows: list[Any] = []
+            if after < self._horizon.place:
+                rows = _all(connection, READ, (after, self._horizon.place, limit))
+            if not rows:
+                rows = self._look(connection, after, limit)
+        page = list(map(entry_of, rows))
+        if page:
+            self._know(page[-1])
+        return page
+
+    def _know(self, entry: Entry) -> None:
+        if self._newest is None or entry.seq >= self._newest.seq:
+            self._newest = entry
+
+    def _begin_anew(self, connection: Connection) -> None:
+        """After a failover to a server that was behind, what was known might be gone, and its place be another's."""
+        self._horizon = Horizon()
+        if self._newest is not None:
+            place = self._newest.seq
+            if [entry_of(row) for row in _all(connection, READ, (place - 1, place, 1))] != [self._newest]:
+                raise StoreError(f"the store {self._link.name} has lost entry {place}, which it had: restart")
+        self._connection_number = self._link.number
+
+    def _look(self, connection: Connection, after: int, limit: int) -> list[Any]:
+        """See what has become final; if nothing is likely to be in the way, read at the same time."""
+        statements: list[tuple[str, Sequence[Any]]] = [(DRAWN, ()), (XIDS, ())]
+        if is_clear := self._horizon.is_clear:
+            statements.append((READ, (after, LAST, limit)))
+        with connection.pipeline():  # each statement has a snapshot of its own, later than those before
+            cursors = [connection.execute(sql.encode(), values, binary=True) for sql, values in statements]
+        [(drawn,)], [(oldest, following)], *read = (cursor.fetchall() for cursor in cursors)
+        self._horizon.look(drawn, oldest, following)
+        if is_clear:
+            return [row for row in read[0] if row[3] <= self._horizon.place]
+        return _all(connection, READ, (after, self._horizon.place, limit)) if after < self._horizon.place else []
+
+    def find(self, seqs: Sequence[int]) -> dict[int, Found]:
+        where = f"WHERE d.seq = ANY($1::bigint[]) AND d.kind = {DECIDED} ORDER BY d.seq"
+        return {row[3]: found_of(row) for row in self._rows(f"{self.joined} {where}", (array("bigint", seqs),))}
+
+    def save(self, snapshot: Snapshot) -> None:
+        with self._link.using("written") as connection, connection.transaction():
+            for sql, values in saving(snapshot):
+                connection.execute(sql.encode(), values)
+
+    def add_key(self, key: Key) -> None:
+        with self._link.using("written") as connection:
+            connection.execute(ADD_KEY, key)
+
+    def revoke_key(self, id: str, at: int) -> bool:
+        with self._link.using("written") as connection:
+            return bool(_all(connection, REVOKE_KEY, (at, id)))
+
+    def fill(self, entries: Iterable[Entry], snapshots: Sequence[Snapshot], keys: Sequence[Key]) -> None:
+        with self._link.using("written") as connection, connection.transaction():
+            connection.execute("LOCK TABLE journal, snapshots, keys IN EXCLUSIVE MODE")
+            if _all(connection, HELD)[0][0]:
+                raise StoreError(f"the store {self._link.name} is not empty: choose another")
+            with connection.cursor().copy(COPY.encode()) as copy:
+                copy.set_types([COPIED[name] for name in (*PLACELESS, "seq")])
+                for entry in entries:
+                    copy.write_row((*_row(entry), entry.seq))
+            connection.execute("SELECT setval('places', max(seq)) FROM journal HAVING max(seq) > 0")
+            for sql, values in (one for snapshot in snapshots for one in saving(snapshot)):
+                connection.execute(sql.encode(), values)
+            for key in keys:
+                connection.execute(ADD_KEY, key)
+
+    def size(self) -> int:
+        tables = "unnest(ARRAY['journal', 'snapshots', 'keys']) AS name"
+        return int(self._rows(f"SELECT sum(pg_total_relation_size(name::regclass)) FROM {tables}")[0][0])  # noqa: S608
+
+    def reader(self) -> Journal:
+        return PostgresJournal(self._link.url, readonly=True, patience=self._link.patience)
+
+    def check(self) -> list[str]:
+        return [what.format(row[0]) for what, sql in DAMAGE.items() for row in self._rows(sql)]
+
+    def close(self) -> None:
+        self._link.close()
+
+
+def columns(entries: Sequence[Entry]) -> list[Array]:
+    """What INSERT takes."""
+    values = zip(*map(_row, entries), strict=True)
+    return [array(TYPES[name], column) for name, column in zip(PLACELESS, values, strict=True)]
+
+
+def _all(connection: Connection, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+    return connection.execute(sql.encode(), values, binary=True).fetchall()
+
+
+def _row(e: Entry) -> tuple[Any, ...]:
+    """The values of PLACELESS."""
+    name = _digest(msgspec.json.decode(e.body)["name"]) if e.kind is Kind.CREATED and e.body else None
+    first = e.at, int(e.kind), e.experiment, e.round, e.arm, e.probability, e.nonce, e.seen, e.request, e.position
+    return *first, e.decision, e.decided_at, e.revision, e.value, e.old, e.body, e.drawn, name
+
+
+def _digest(name: str) -> bytes:
+    """A name of any length and with any characters, as an index can hold it."""
+    return hashlib.sha256(name.encode()).digest()

@@ -1,0 +1,80 @@
+"""The tables in PostgreSQL: how they came to be, step by step, and `belated migrate`."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Final
+
+from belated.errors import StoreError
+from belated.serve.store.postgres.connection import SCHEMA, Connection, Link
+from belated.serve.store.sql import INDEXES, ONE_EVENT
+
+LOCK: Final = 0x42656C61  # "Bela": two migrations of a database take turns
+STEPS: Final = (
+    f"""
+CREATE TABLE version (number integer NOT NULL);
+INSERT INTO version VALUES (0);
+CREATE SEQUENCE places CACHE 1;
+CREATE TABLE journal (
+    at bigint NOT NULL, experiment bigint NOT NULL, seq bigint PRIMARY KEY, round bigint,
+    probability double precision, nonce bigint, seen bigint, decision bigint, decided_at bigint,
+    value double precision, old double precision, arm integer, position integer, revision integer,
+    kind smallint NOT NULL, request text COLLATE "C", body bytea, drawn bytea, name bytea
+);
+COMMENT ON COLUMN journal.name IS 'SHA-256 of an experiment''s name';
+CREATE UNIQUE INDEX one_name ON journal (name) WHERE name IS NOT NULL;
+{INDEXES}
+{ONE_EVENT}
+CREATE TABLE snapshots (seq bigint PRIMARY KEY, version bigint NOT NULL, state bytea NOT NULL);
+ALTER TABLE snapshots ALTER state SET STORAGE EXTERNAL;
+CREATE TABLE keys (
+    id text COLLATE "C" PRIMARY KEY, digest bytea NOT NULL, scope text NOT NULL, experiment text,
+    created_at bigint NOT NULL, revoked_at bigint
+);
+""",  # noqa: S608
+)  # each makes the schema of the version before it one newer, from nothing on
+SCHEMA_VERSION: Final = len(STEPS)
+
+
+def version_of(connection: Connection) -> int:
+    """0 if there is nothing yet."""
+    if connection.execute("SELECT to_regclass($1)", (f"{SCHEMA}.version",)).fetchall() == [(None,)]:
+        return 0
+    return int(connection.execute("SELECT number FROM version").fetchall()[0][0])
+
+
+def check_version(connection: Connection, name: str) -> None:
+    """A store is used only if it is of this release."""
+    check_not_newer(version := version_of(connection), name)
+    if version < SCHEMA_VERSION:
+        what = "is of an older release" if version else "has no tables yet"
+        raise StoreError(f"the store {name} {what}: run `belated migrate --store {name}`")
+
+
+def check_not_newer(version: int, name: str) -> None:
+    """A newer release may have reasons that this one does not know."""
+    if version > SCHEMA_VERSION:
+        raise StoreError(
+            f"the store {name} has schema version {version}, this release reads {SCHEMA_VERSION}: "
+            "use the release that wrote it"
+        )
+
+
+def migrate(url: str) -> Iterator[str]:
+    """Bring the database to the schema of this release, each step in a transaction; says what it does."""
+    link = Link(url)
+    with closing(link), link.using("migrated") as connection:
+        connection.execute("SELECT pg_advisory_lock($1)", (LOCK,))  # a new transaction sees what was done meanwhile
+        check_not_newer(version_of(connection), link.name)
+        for number, step in enumerate(STEPS, 1):
+            if version_of(connection) < number:
+                with connection.transaction():
+                    _run(connection, step)
+                    connection.execute("UPDATE version SET number = $1", (number,))
+                yield f"schema version {number}"
+
+
+def _run(connection: Connection, step: str) -> None:
+    if connection.execute("SELECT to_regnamespace($1)", (SCHEMA,)).fetchall() == [(None,)]:
+        connection.execute(f"CREATE SCHEMA {SCHEMA}".encode())
+    for statement in filter(str.strip, step.split(";\n")):
+        connection.execute(statement.encode())

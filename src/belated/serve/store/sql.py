@@ -1,0 +1,101 @@
+"""What journals in SQL databases share: the statements, and entries as rows. Parameters are written $1, $2, ..."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Final
+
+from belated.errors import StoreError
+from belated.serve.domain.entries import COLUMNS, Entry, Kind
+from belated.serve.store.journal import Found, Journal, Key, Snapshot
+
+CREATED: Final = int(Kind.CREATED)
+DECIDED: Final = int(Kind.DECIDED)
+KEPT_SNAPSHOTS: Final = 2
+INDEXES: Final = f"""
+CREATE UNIQUE INDEX one_effect ON journal (experiment, request, position) WHERE request IS NOT NULL;
+CREATE UNIQUE INDEX one_outcome ON journal (decision, revision) WHERE decision IS NOT NULL;
+CREATE INDEX decisions ON journal (experiment, seq) WHERE kind = {DECIDED};
+CREATE INDEX events ON journal (experiment, seq) WHERE body IS NOT NULL;
+"""
+ONE_EVENT: Final = """
+CREATE UNIQUE INDEX one_event ON journal (experiment, revision) WHERE body IS NOT NULL AND revision IS NOT NULL;
+"""
+ENTRY: Final = f"SELECT {', '.join(COLUMNS)} FROM journal"  # noqa: S608
+FOUND: Final = (
+    f"SELECT {', '.join(f'd.{name}' for name in COLUMNS)}, {', '.join(f'o.{name}' for name in COLUMNS)} "  # noqa: S608
+    "FROM journal d LEFT JOIN"
+)
+_SAVE: Final = """
+INSERT INTO snapshots VALUES ($1, $2, $3)
+ON CONFLICT (seq) DO UPDATE SET version = excluded.version, state = excluded.state
+"""
+_PRUNE: Final = """
+DELETE FROM snapshots WHERE seq < (SELECT min(seq) FROM (SELECT seq FROM snapshots ORDER BY seq DESC LIMIT $1) AS kept)
+"""
+ADD_KEY: Final = "INSERT INTO keys VALUES ($1, $2, $3, $4, $5, $6)"
+REVOKE_KEY: Final = "UPDATE keys SET revoked_at = $1 WHERE id = $2 AND revoked_at IS NULL RETURNING id"
+HELD: Final = (
+    "SELECT (SELECT count(*) FROM (SELECT 1 FROM journal LIMIT 1) AS one) + (SELECT count(*) FROM snapshots)"
+    " + (SELECT count(*) FROM keys)"
+)  # 0 if the store is empty
+KINDS: Final = {int(kind): kind for kind in Kind}  # a look-up is ten times faster than Kind(number)
+
+
+def entry_of(row: Sequence[Any]) -> Entry:
+    """The entry in a row with all columns, in their order."""
+    try:
+        return Entry(row[0], KINDS[row[1]], *row[2:])
+    except KeyError:
+        raise StoreError(f"entry {row[3]} is of kind {row[1]}, which this release does not know") from None
+
+
+def found_of(row: Sequence[Any]) -> Found:
+    """A decision and its outcome in one row."""
+    half = len(COLUMNS)
+    return Found(entry_of(row[:half]), None if row[half] is None else entry_of(row[half:]))
+
+
+def saving(snapshot: Snapshot) -> list[tuple[str, tuple[Any, ...]]]:
+    """The statements that keep a snapshot, and of the others the newest."""
+    return [(_SAVE, snapshot), (_PRUNE, (KEPT_SNAPSHOTS,))]
+
+
+class SQLJournal(Journal):
+    """The reading half of a journal in an SQL database: a store says how a statement is run."""
+
+    joined: str  # FOUND, and how the newest outcome o of the decision d is found
+
+    @abstractmethod
+    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Run a statement that reads; what goes wrong is a StoreError."""
+
+    def _entries(self, where: str, *values: Any) -> list[Entry]:
+        return list(map(entry_of, self._rows(f"{ENTRY} WHERE {where}", values)))
+
+    def last(self) -> int:
+        return int(self._rows("SELECT coalesce(max(seq), 0) FROM journal")[0][0])
+
+    def requested(self, experiment: int, request: str) -> list[Entry]:
+        return self._entries("experiment = $1 AND request = $2 ORDER BY position", experiment, request)
+
+    def decisions(self, experiment: int, after: int, limit: int) -> list[Found]:
+        where = f"WHERE d.experiment = $1 AND d.seq > $2 AND d.kind = {DECIDED} ORDER BY d.seq LIMIT $3"
+        return list(map(found_of, self._rows(f"{self.joined} {where}", (experiment, after, limit))))
+
+    def outcomes(self, experiment: int, after: int, limit: int) -> list[Entry]:
+        where = "experiment = $1 AND seq > $2 AND decision IS NOT NULL ORDER BY seq LIMIT $3"
+        return self._entries(where, experiment, after, limit)
+
+    def history(self, decision: int) -> list[Entry]:
+        return self._entries("decision = $1 ORDER BY revision", decision)
+
+    def events(self, experiment: int, after: int, limit: int) -> list[Entry]:
+        where = "experiment = $1 AND seq > $2 AND body IS NOT NULL ORDER BY seq LIMIT $3"
+        return self._entries(where, experiment, after, limit)
+
+    def snapshots(self) -> list[Snapshot]:
+        return [Snapshot(*row) for row in self._rows("SELECT seq, version, state FROM snapshots ORDER BY seq DESC")]
+
+    def keys(self) -> list[Key]:
+        columns = ", ".join(Key._fields)
+        return [Key(*row) for row in self._rows(f"SELECT {columns} FROM keys ORDER BY created_at, id")]  # noqa: S608

@@ -1,0 +1,185 @@
+"""The journal in one SQLite file (apsw): WAL, synchronous=FULL, so that a commit has been synced when it returns."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, final
+
+import apsw
+
+from belated.errors import StoreError, StoreUnreachable
+from belated.serve.domain.entries import COLUMNS, Entry
+from belated.serve.store.journal import Conflict, Found, Journal, Key, Snapshot
+from belated.serve.store.sql import ADD_KEY, CREATED, DECIDED, FOUND, HELD, REVOKE_KEY, SQLJournal, found_of, saving
+from belated.serve.store.sqlite.schema import SCHEMA_VERSION, connect, create, transaction, use_wal, version_of
+
+ROWS_AT_ONCE: Final = 100  # one statement for many rows: fewer hand-overs of the interpreter's lock than a row each
+NEWEST: Final = "SELECT max(revision) FROM journal WHERE decision = d.seq"
+ROW: Final = f"({', '.join('?' * len(COLUMNS))})"
+
+
+def _is_conflict(error: BaseException | None) -> bool:
+    return getattr(error, "extendedresult", 0) == apsw.SQLITE_CONSTRAINT_UNIQUE
+
+
+@final
+class SQLiteJournal(SQLJournal):
+    """One file, any number of processes; `vfs` and `synchronous` are for the tests that cut the power."""
+
+    kind = "sqlite"
+    joined = f"{FOUND} journal o ON o.decision = d.seq AND o.revision = ({NEWEST})"
+
+    def __init__(
+        self, path: Path | str, *, readonly: bool = False, vfs: str | None = None, synchronous: str = "FULL"
+    ) -> None:
+        self.path, self._vfs, self._failure = Path(path), vfs, ""
+        with self._explained("opened"):
+            self._db = connect(self.path, readonly=readonly, vfs=vfs)
+            try:
+                if not readonly:
+                    self._prepare(synchronous)
+                self._check_version()
+            except BaseException:
+                self._db.close(force=True)  # nobody else can let go of the file
+                raise
+
+    @contextmanager
+    def _explained(self, verb: str) -> Iterator[None]:
+        try:
+            yield
+        except apsw.BusyError as error:
+            raise StoreUnreachable(f"the store {self.path} is busy, it cannot be {verb} now: try again") from error
+        except apsw.Error as error:
+            raise StoreError(f"the store {self.path} cannot be {verb}: {type(error).__name__}: {error}") from error
+
+    def _run(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        return list(self._db.execute(sql, values))
+
+    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        with self._explained("read"):
+            return self._run(sql, values)
+
+    def _prepare(self, synchronous: str) -> None:
+        is_new = version_of(self._db, self.path) == 0
+        use_wal(self._db)
+        self._run(f"PRAGMA synchronous = {synchronous}")
+        self._run("PRAGMA fullfsync = ON")  # macOS: a plain fsync does not reach the disk there
+        self._run("PRAGMA temp_store = MEMORY")
+        if is_new:
+            create(self._db)
+
+    def _check_version(self) -> None:
+        version = version_of(self._db, self.path)
+        if version < SCHEMA_VERSION:
+            raise StoreError(f"the store {self.path} is of an older release: run `belated migrate --store {self.path}`")
+
+    def append(self, entries: Sequence[Entry]) -> list[int]:
+        if self._failure:
+            raise StoreError(self._failure)
+        self._begin()
+        try:
+            with self._explained("written"):
+                first = self.last() + 1
+                self._insert(entries, first)
+                self._run("COMMIT")
+        except BaseException as error:
+            if _is_conflict(error.__cause__) and self._roll_back():
+                raise Conflict(str(error.__cause__)) from error
+            self._failure = f"{error}. Nothing more is written until a restart"
+            self._roll_back()
+            raise StoreError(self._failure) from error
+        return list(range(first, first + len(entries)))
+
+    def _begin(self) -> None:
+        """From here on no other process writes: places are given, and entries appear, in the same order."""
+        try:
+            with self._explained("written"):
+                self._run("BEGIN IMMEDIATE")
+        except StoreUnreachable:
+            raise  # nothing was written
+        except StoreError as error:
+            self._failure = f"{error}. Nothing more is written until a restart"
+            raise StoreError(self._failure) from error
+
+    def _insert(self, entries: Sequence[Entry], first: int | None) -> None:
+        """With places from `first` on, or with their own."""
+        seq = first or 0
+        for start in range(0, len(entries), ROWS_AT_ONCE):
+            part = entries[start : start + ROWS_AT_ONCE]
+            values: list[Any] = []
+            for e in part:
+                seq = e.seq if first is None else seq
+                values += (e.at, int(e.kind), e.experiment or seq, seq, e.round, e.arm, e.probability, e.nonce, e.seen)
+                values += (e.request, e.position, e.decision, e.decided_at, e.revision, e.value, e.old, e.body, e.drawn)
+                seq += 1
+            self._run(f"INSERT INTO journal VALUES {', '.join([ROW] * len(part))}", values)  # noqa: S608
+
+    def _roll_back(self) -> bool:
+        """Whether that was possible; if not, the first failure is the one to tell."""
+        try:
+            if self._db.in_transaction:
+                self._run("ROLLBACK")
+        except apsw.Error:
+            return False
+        return True
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """A transaction of its own."""
+        with self._explained("written"), transaction(self._db):
+            yield
+
+    def named(self, name: str) -> int | None:
+        where = f"WHERE kind = {CREATED} AND json_extract(body, '$.name') = $1"
+        return next((row[0] for row in self._rows(f"SELECT seq FROM journal {where}", (name,))), None)  # noqa: S608
+
+    def read(self, after: int, limit: int) -> list[Entry]:
+        return self._entries("seq > $1 ORDER BY seq LIMIT $2", after, limit)
+
+    def find(self, seqs: Sequence[int]) -> dict[int, Found]:
+        found = {}
+        for start in range(0, len(seqs), ROWS_AT_ONCE):
+            part = seqs[start : start + ROWS_AT_ONCE]
+            where = f"WHERE d.seq IN ({', '.join('?' * len(part))}) AND d.kind = {DECIDED}"
+            found.update({row[3]: found_of(row) for row in self._rows(f"{self.joined} {where}", part)})
+        return found
+
+    def save(self, snapshot: Snapshot) -> None:
+        with self._writing():
+            for sql, values in saving(snapshot):
+                self._run(sql, values)
+
+    def add_key(self, key: Key) -> None:
+        with self._writing():
+            self._run(ADD_KEY, key)
+
+    def revoke_key(self, id: str, at: int) -> bool:
+        with self._writing():
+            return bool(self._run(REVOKE_KEY, (at, id)))
+
+    def fill(self, entries: Iterable[Entry], snapshots: Sequence[Snapshot], keys: Sequence[Key]) -> None:
+        with self._writing():
+            if self._run(HELD)[0][0]:
+                raise StoreError(f"the store {self.path} is not empty: choose another")
+            stream = iter(entries)
+            while page := list(islice(stream, ROWS_AT_ONCE)):
+                self._insert(page, None)
+            for sql, values in (one for snapshot in snapshots for one in saving(snapshot)):
+                self._run(sql, values)
+            for key in keys:
+                self._run(ADD_KEY, key)
+
+    def size(self) -> int:
+        files = (self.path, Path(f"{self.path}-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
+
+    def reader(self) -> Journal:
+        return SQLiteJournal(self.path, readonly=True, vfs=self._vfs)
+
+    def check(self) -> list[str]:
+        return [row[0] for row in self._rows("PRAGMA integrity_check") if row[0] != "ok"]
+
+    def close(self) -> None:
+        with self._explained("closed"):
+            self._db.close()

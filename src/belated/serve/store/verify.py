@@ -1,0 +1,139 @@
+"""Verifying a store: fold the journal from nothing and compare with what was saved, bit for bit."""
+
+from collections import deque
+from collections.abc import Callable, Container, Iterable, Iterator
+from typing import Final, NamedTuple, final
+
+import msgspec
+
+from belated.errors import BelatedError
+from belated.serve.domain.entries import Entry, Kind
+from belated.serve.domain.fold import VERSION, Fold, load
+from belated.serve.store.journal import Journal, entries
+
+SENSELESS: Final = (
+    BelatedError,
+    LookupError,
+    TypeError,
+    ValueError,
+    msgspec.MsgspecError,
+)  # what no engine would write
+
+
+AHEAD: Final = 20_000  # entries by which a decision may have been overtaken for its probability to be checked
+PIECE: Final = 1_000
+
+
+class Verdict(NamedTuple):
+    """What was found: `problems` is empty if all is well."""
+
+    entries: int
+    decisions: int
+    snapshots: int
+    problems: list[str]
+    unchecked: int = 0  # decisions drawn from a state so old that their probabilities were not looked at
+
+
+@final
+class Draws:
+    """The distributions that decisions were drawn from: those of the states their servers had seen."""
+
+    def __init__(self, fold: Fold) -> None:
+        self._fold, self.unchecked = fold, 0
+        self._wanted: dict[int, dict[int, set[int]]] = {}  # by place and experiment: the arms that somebody drew there
+        self._chances: dict[tuple[int, int], dict[int, float]] = {}
+
+    def pieces(self, stream: Iterable[Entry], stops: Container[int]) -> Iterator[list[Entry]]:
+        """The same entries; a piece ends where a state is wanted, and is to be folded before the next is taken."""
+        piece: list[Entry] = []
+        for entry in self._look_ahead(stream):
+            piece.append(entry)
+            if entry.seq in self._wanted or entry.seq in stops or len(piece) == PIECE:
+                yield piece
+                self._note(entry.seq)
+                piece = []
+        yield piece
+
+    def _look_ahead(self, stream: Iterable[Entry]) -> Iterator[Entry]:
+        waiting: deque[Entry] = deque()
+        for entry in stream:
+            if entry.kind is Kind.DECIDED and (entry.seen or 0) >= self._fold.seq:
+                at = self._wanted.setdefault(entry.seen or 0, {})
+                at.setdefault(entry.experiment, set()).add(entry.arm or 0)
+            waiting.append(entry)
+            if len(waiting) > AHEAD:
+                yield waiting.popleft()
+        yield from waiting
+
+    def _note(self, seq: int) -> None:
+        self._chances = {place: x for place, x in self._chances.items() if place[0] > seq - 2 * AHEAD}
+        for number, arms in self._wanted.pop(seq, {}).items():
+            if number in self._fold.experiments:
+                one = self._fold.experiments[number]
+                chances = zip(one.era.arms, one.distribution().tolist(), strict=True)
+                self._chances[seq, number] = {arm: chance for arm, chance in chances if arm in arms}
+
+    def contradicts(self, entry: Entry) -> bool:
+        """Whether the arm was not drawn with the probability that is written down."""
+        chances = self._chances.get((entry.seen or 0, entry.experiment))
+        self.unchecked += chances is None
+        return chances is not None and chances.get(entry.arm or 0) != entry.probability
+
+
+def verify(journal: Journal, progress: Callable[[int], None] = lambda _: None) -> Verdict:
+    """Check the store itself, refold, and compare with every snapshot and with what a start would load."""
+    problems = journal.check()
+    saved = {one.seq: one for one in journal.snapshots() if one.version == VERSION}
+    fold, count, snapshots = Fold(), 0, saved.copy()
+    draws = Draws(fold)
+    try:
+        for piece in draws.pieces(counted(entries(journal, 0, journal.last()), progress), saved):
+            fold.apply(piece, lambda batch: problems.extend(contradictions(batch, draws, journal)))
+            count += len(piece)
+            snapshot = saved.pop(fold.seq, None)
+            if snapshot is not None and fold.snapshot().state != snapshot.state:
+                problems.append(f"the snapshot after entry {fold.seq} is not what the journal folds to")
+        problems += [f"there is a snapshot after entry {seq}, but no such entry" for seq in saved]
+    except SENSELESS as error:
+        problems.append(f"what follows entry {fold.seq} cannot be folded: {type(error).__name__}: {error}")
+    if not problems and (again := load(journal)).seq == fold.seq and again.snapshot() != fold.snapshot():
+        problems.append("a start from the newest snapshot ends in another state than a fold from nothing")
+    decisions = sum(one.counts.decisions for one in fold.experiments.values())
+    return Verdict(count, decisions, len(snapshots), problems, draws.unchecked)
+
+
+def contradictions(batch: list[Entry], draws: Draws, journal: Journal) -> Iterator[str]:
+    """What entries say that nothing before them allows: each is true to its decision, each decision to its learner."""
+    if batch[0].kind is Kind.DECIDED:
+        for entry in batch:
+            if draws.contradicts(entry):
+                yield f"entry {entry.seq}: its arm was not drawn with the probability {entry.probability!r}"
+    elif batch[0].decision is not None:
+        found = journal.find([entry.decision or 0 for entry in batch])
+        for entry in batch:
+            one = found.get(entry.decision or 0)
+            if one is None or repeated(entry) != (one.decision.at, *repeated(one.decision)[1:]):
+                yield f"entry {entry.seq}: it is not the outcome of decision {entry.decision}"
+            elif not follows(entry, journal):
+                yield f"entry {entry.seq}: the outcome before it is another"
+
+
+def repeated(entry: Entry) -> tuple[object, ...]:
+    """What an outcome repeats of its decision."""
+    return entry.decided_at, entry.experiment, entry.round, entry.arm, entry.probability, entry.nonce
+
+
+def follows(entry: Entry, journal: Journal) -> bool:
+    """Whether it is the first outcome of its decision, or replaces the one before."""
+    if not entry.revision:
+        return entry.old is None
+    before = [one for one in journal.history(entry.decision or 0) if one.seq < entry.seq]
+    return len(before) == entry.revision and before[-1].value == entry.old
+
+
+def counted(stream: Iterable[Entry], progress: Callable[[int], None]) -> Iterator[Entry]:
+    """The same entries; every thousandth is told."""
+    for number, entry in enumerate(stream, 1):
+        yield entry
+        if number % 1000 == 0:
+            progress(entry.seq)

@@ -1,0 +1,188 @@
+"""`belated compare` and `belated list`, and what they are made of."""
+
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars
+import pytest
+from typer.testing import CliRunner
+
+from belated import InvalidInput, Simple, bounds, cli, lab
+from belated.lab.algorithms import ALGORITHMS, setting_of
+from belated.lab.compare.comparison import Comparison, compare, lower_bound, read_toml, tidy
+from belated.lab.problems.parsing import parse_delays, parse_losses
+
+SMALL = Comparison(("zs20-simple", "tsallis-inf"), "wave", "fixed:d=20", arms=4, rounds=800, seeds=3)
+
+
+def test_rows_are_ranked_and_complete() -> None:
+    rows = compare(SMALL, workers=2)
+    assert [row.algorithm.name for row in rows] == ["zs20-simple", "tsallis-inf"]
+    assert rows[0].regret < rows[1].regret
+    direct = lab.play(Simple(), SMALL.problem, range(3))
+    np.testing.assert_array_equal(rows[0].curves.expected, direct.expected)
+    assert rows[0].bound == bounds.theorem_1(4, [20] * 800)
+    assert rows[0].ratio == pytest.approx(rows[0].regret / lower_bound(SMALL.problem))
+    assert lower_bound(SMALL.problem) == max(bounds.lower_bound(4, 800), bounds.lower_bound_uniform_delay(4, 800, 20))
+
+
+def test_tidy_results_have_a_line_for_each_algorithm_seed_and_checkpoint() -> None:
+    rows = compare(SMALL)
+    table = tidy(rows)
+    assert table.columns == ["algorithm", "seed", "round", "expected_regret", "suffered_regret"]
+    assert table.height == 2 * 3 * len(rows[0].curves.checkpoints)
+    last = table.filter((polars.col("round") == 800) & (polars.col("algorithm") == "zs20-simple"))
+    assert last["expected_regret"].mean() == pytest.approx(rows[0].regret)
+
+
+def invoke(*arguments: str) -> str:
+    result = CliRunner().invoke(cli.app, list(arguments), catch_exceptions=False, env={"COLUMNS": "200"})
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_compare_prints_and_writes(tmp_path: Path) -> None:
+    config = tmp_path / "small.toml"
+    config.write_text(
+        'algorithms = ["zs20-advanced", "dew"]\nlosses = "sine"\ndelays = "uniform:largest=9"\nrounds = 300\n'
+    )
+    output = invoke("compare", str(config), "--arms", "3", "--seeds", "2", "--out", str(tmp_path / "out"))
+    assert "sine losses, uniform:largest=9 delays, k = 3, n = 300, 2 seeds" in output
+    assert "zs20-advanced" in output
+    assert "n, D, d_max" in output
+    csv, parquet = (
+        polars.read_csv(tmp_path / "out" / "results.csv"),
+        polars.read_parquet(tmp_path / "out" / "results.parquet"),
+    )
+    assert csv.equals(parquet)
+    assert (tmp_path / "out" / "regret.png").stat().st_size > 20_000
+
+
+def test_a_file_in_the_way_of_the_results_is_noticed_before_any_work(tmp_path: Path) -> None:
+    (tmp_path / "taken").touch()
+    with pytest.raises(InvalidInput, match="--out must be a folder that can be made"):
+        invoke("compare", "--rounds", "100", "--out", str(tmp_path / "taken"))
+
+
+def test_list_shows_everything() -> None:
+    output = invoke("list")
+    for algorithm in ALGORITHMS:
+        assert algorithm.name in output
+    for name in ("bernoulli", "coins", "geometric", "unbalanced", "permuted:RULE", "replicated:replicas=2,lag=20:RULE"):
+        assert name in output
+
+
+def test_main_prints_one_line_for_an_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.argv", ["belated", "compare", "--algorithms", "zs20-simpel"])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 2
+    error = capsys.readouterr().err
+    assert "did you mean zs20-simple" in error.replace("\n", " ")
+    assert "Traceback" not in error
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"algorithms": ()}, "algorithms must be one or more names"),
+        ({"algorithms": ("dew", "dew")}, "every algorithm can be compared once only"),
+        ({"delays": "fixed:d=1.5"}, "d must be a whole number, got '1.5'"),
+        ({"losses": "l.xlsx"}, r"a file must end in .csv"),
+        ({"arms": 1}, "arms must be a whole number from 2"),
+        ({"algorithms": ("exp4",)}, "no algorithm is called 'exp4'; did you mean"),
+        ({"losses": "bernuli"}, "no losses are called 'bernuli'; did you mean bernoulli?"),
+        ({"delays": "fxed:d=3"}, "no delays are called 'fxed'; did you mean fixed?"),
+        ({"delays": "fixed:e=3"}, "no setting of fixed is called 'e'; there are d"),
+        ({"delays": "none:d=3"}, "none has no settings"),
+        ({"losses": "bernoulli:gap=big"}, "gap must be a number, got 'big'"),
+        ({"losses": "bernoulli:gap=0.7"}, r"mean - gap must lie in \[0, 1\]"),
+        ({"rounds": 0}, "rounds must be"),
+        ({"seeds": 0}, "seeds must be"),
+    ],
+)
+def test_wrong_names_and_settings_are_refused_before_any_work(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        _ = Comparison(**settings).problem
+
+
+def test_toml_files_are_checked(tmp_path: Path) -> None:
+    path = tmp_path / "c.toml"
+    for text, message in [
+        ("armes = 3", "no setting is called 'armes'; did you mean arms"),
+        ("arms = ", "c.toml"),
+        ("losses = 3", "losses must be of the kind str, got 3"),
+        ('algorithms = "dew"', "algorithms must be of the kind list, got 'dew'"),
+    ]:
+        path.write_text(text)
+        with pytest.raises(InvalidInput, match=message):
+            read_toml(path)
+    with pytest.raises(InvalidInput, match="No such file"):
+        read_toml(tmp_path / "missing.toml")
+
+
+def test_names_build_what_they_say() -> None:
+    assert parse_losses("bernoulli:gap=0.25,mean=0.75") == lab.Bernoulli(gap=0.25, mean=0.75)
+    assert parse_losses("wave:half_period=7") == lab.Wave(half_period=7)
+    assert parse_losses("folder/x.csv") == lab.LossesFile(Path("folder/x.csv"))
+    assert parse_delays("permuted:lost:share=0.5") == lab.Permuted(lab.Lost(share=0.5))
+    assert parse_delays("d.npy") == lab.DelaysFile(Path("d.npy"))
+    assert parse_delays("replicated:replicas=8,lag=3:permuted:fixed:d=5") == lab.Replicated(
+        lab.Permuted(lab.Fixed(5)), replicas=8, lag=3
+    )
+    assert parse_delays("replicated:d.csv") == lab.Replicated(lab.DelaysFile(Path("d.csv")))
+    assert parse_delays("lagged:lag=7:none") == lab.Lagged(lab.NoDelay(), lag=7)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("replicated:replicas=8,lag=3", "write that after it, replicated:...:RULE"),
+        ("lagged", "write that after it, lagged:...:RULE"),
+        ("lagged:lag=soon:none", "lagged:lag=soon: lag must be a whole number, got 'soon'"),
+        ("replicated:of=3:none", "no setting of replicated is called 'of'"),
+        ("permuted:lagd:none", "did you mean lag"),
+    ],
+)
+def test_wrong_names_around_a_rule_say_what_is_right(text: str, message: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse_delays(text)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda algorithm: algorithm.name)
+@pytest.mark.parametrize(("losses", "delays"), [("bernoulli:gap=0.5", "none"), ("wave", "fixed:d=3")])
+def test_measured_regret_stays_below_the_published_bound(algorithm: Any, losses: str, delays: str) -> None:
+    """Where the bound says something: two arms, and enough rounds for it to be below n."""
+    problem = lab.Problem(parse_losses(losses), parse_delays(delays), n_arms=2, n_rounds=12_000)
+    bound = algorithm.bound(setting_of(problem, 0))
+    if bound is None:
+        assert algorithm.name in ("exp3-doubling", "masoudian-2024") or (algorithm.name, delays) in NO_BOUND
+        return
+    assert bound < problem.n_rounds / 1.9
+    assert lab.play(algorithm, problem, range(2), workers=2).mean[-1] <= bound + 1e-9
+
+
+NO_BOUND = {("tsallis-rv", "fixed:d=3"), ("delayed-ucb1", "fixed:d=3"), ("qpm-d", "fixed:d=3")}
+
+
+def test_own_objects_can_be_compared() -> None:
+    mine = lab.Algorithm("mine", "my own", "-", "nothing", "-", lambda _: Simple(scale=0.5))
+    losses = lab.GivenLosses(np.random.default_rng(1).random((300, 3)))
+    comparison = Comparison((mine, "zs20-simple"), losses, lab.Permuted(lab.Unbalanced()), arms=3, rounds=300, seeds=2)
+    assert {row.algorithm.name for row in compare(comparison)} == {"mine", "zs20-simple"}
+
+
+def test_an_interrupted_comparison_keeps_the_finished_algorithms() -> None:
+    def interrupt(_: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGINT)
+        threading.Event().wait(0.2)
+        return Simple()
+
+    broken = lab.Algorithm("broken", "-", "-", "nothing", "-", interrupt)
+    rows = compare(Comparison(("zs20-simple", broken, "uniform"), rounds=100, seeds=3))
+    assert [row.algorithm.name for row in rows] == ["zs20-simple"]

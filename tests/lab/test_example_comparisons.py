@@ -1,0 +1,35 @@
+"""The comparisons that the documents name say what the documents say."""
+
+from pathlib import Path
+
+from belated import lab
+from belated.lab.compare.comparison import read_toml
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+
+
+def regrets(name: str) -> dict[str, float]:
+    rows = lab.compare(lab.Comparison(**read_toml(EXAMPLES / f"{name}.toml")), workers=2)
+    return {row.algorithm.name: row.regret for row in rows}
+
+
+def test_unbalanced() -> None:
+    regret = regrets("unbalanced")
+    assert regret["zs20-simple"] > 4 * regret["zs20-advanced"]
+    assert regret["shadow"] < 1.2 * min(regret.values())
+
+
+def test_wave() -> None:
+    regret = regrets("wave")
+    assert regret["tsallis-inf"] > 3 * max(regret["zs20-simple"], regret["zs20-advanced"])
+    assert regret["shadow"] < 1.2 * min(regret.values())
+
+
+def test_benign() -> None:
+    regret = regrets("benign")
+    assert 1.4 * regret["tsallis-inf"] < min(regret["zs20-simple"], regret["zs20-advanced"])
+    assert regret["shadow"] < 1.2 * min(regret.values())
+
+
+def test_no_example_is_forgotten() -> None:
+    assert {path.stem for path in EXAMPLES.glob("*.toml")} == {"unbalanced", "wave", "benign"}

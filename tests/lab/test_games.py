@@ -1,0 +1,241 @@
+"""Games: the compiled loop against ask and tell, the regret against its definition, threads, interrupts."""
+
+import io
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from belated import FTRL, Advanced, Decision, InvalidInput, Learner, Shadow, Simple, Tsallis, bounds, lab
+from belated.lab import progress
+from belated.lab.problems import problem as problems
+from tests.lab.test_problems import DELAYS, LOSSES
+from tests.support.catalogue import TUNINGS, ftrl
+
+
+@pytest.mark.parametrize("name", TUNINGS)
+@pytest.mark.parametrize("delays", ["none", "geometric", "pareto", "lost", "unbalanced", "bursts"])
+def test_compiled_and_interpreted_agree_bit_for_bit(name: str, delays: str) -> None:
+    problem = lab.Problem(lab.Bernoulli(gap=0.2), DELAYS[delays], n_arms=5, n_rounds=700)
+    compiled = lab.play(TUNINGS[name], problem, range(2))
+    interpreted = lab.play(ftrl(TUNINGS[name]), problem, range(2))
+    np.testing.assert_array_equal(compiled.expected, interpreted.expected)
+    np.testing.assert_array_equal(compiled.suffered, interpreted.suffered)
+
+
+@pytest.mark.parametrize("losses", LOSSES)
+def test_regret_by_its_definition(losses: str) -> None:
+    problem = lab.Problem(LOSSES[losses], lab.Geometric(10.0), n_arms=4, n_rounds=500)
+    curves = lab.play(Advanced(), problem, [3], checkpoints=[1, 7, 100])
+    assert curves.checkpoints.tolist() == [1, 7, 100, 500]  # the end is always there
+    delays = problem.draw_delays(3)
+    matrix = np.vstack(list(problem.loss_blocks(3, delays)))
+    learner, expected, suffered = FTRL(4, Advanced(), seed=3), [], []
+    for t in range(500):
+        expected.append(learner.distribution() @ matrix[t])
+        suffered.append(matrix[t, learner.ask().arm])
+        for s in np.flatnonzero(np.arange(t + 1) + delays[: t + 1] == t):
+            learner.tell(int(s) + 1, float(suffered[s]))
+    for column, n in enumerate(curves.checkpoints):
+        best = matrix[:n].sum(axis=0).min()
+        assert curves.expected[0, column] == pytest.approx(sum(expected[:n]) - best, abs=1e-9)
+        assert curves.suffered[0, column] == pytest.approx(sum(suffered[:n]) - best, abs=1e-9)
+
+
+def test_the_number_of_workers_makes_no_difference() -> None:
+    problem = lab.Problem(lab.Bernoulli(), lab.Pareto(), n_arms=3, n_rounds=3000)
+    one, two = (lab.play(Simple(), problem, range(5), workers=workers) for workers in (1, 2))
+    np.testing.assert_array_equal(one.expected, two.expected)
+    np.testing.assert_array_equal(one.suffered, two.suffered)
+    assert one.seeds.tolist() == two.seeds.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_intervals_cover_the_truth() -> None:
+    """On the block coins the expected regret is known exactly, for every algorithm."""
+    problem = lab.Problem(lab.BlockCoins(), lab.Fixed(9), n_arms=3, n_rounds=1000)
+    truth = bounds.lower_bound_uniform_delay(3, 1000, 9)
+    for tuning in (Advanced(), Tsallis()):
+        curves = lab.play(tuning, problem, range(200), checkpoints=[1000])
+        assert abs(curves.mean[-1] - truth) < 2.3 * curves.interval[-1]  # 4.5 standard errors
+    assert np.isnan(lab.play(Tsallis(), problem, [1]).interval).all()
+
+
+def test_theory_figures_come_out() -> None:
+    """The resonant wave, k = 10, d = 100: about 203, 278 and 1077 in the prototype's ten runs."""
+    problem = lab.Problem(lab.Wave(), lab.Fixed(100), n_arms=10, n_rounds=10_000)
+    simple, advanced, blind = (
+        lab.play(tuning, problem, range(6)).mean[-1] for tuning in (Simple(), Advanced(), Tsallis())
+    )
+    assert 180 < simple < 225
+    assert 250 < advanced < 305
+    assert blind > 3 * advanced
+
+
+def test_the_unbalanced_example_has_the_slopes_of_the_theory() -> None:
+    """Prototype: 895 to 5698 (slope 0.67) against 186 to 679 (0.47) between n = 8,000 and 128,000, k = 2."""
+    slopes = []
+    for tuning in (Simple(), Advanced()):
+        regrets = []
+        for n in (8000, 128_000):
+            problem = lab.Problem(lab.Bernoulli(gap=0.5), lab.Unbalanced(), n_arms=2, n_rounds=n)
+            regrets.append(lab.play(tuning, problem, range(6), workers=2).mean[-1])
+        slopes.append(np.log(regrets[1] / regrets[0]) / np.log(16))
+    assert 0.62 < slopes[0] < 0.72
+    assert 0.43 < slopes[1] < 0.52
+
+
+def test_the_three_cases_of_the_readme() -> None:
+    """Unbalanced: advanced at least 4 times better than simple; wave: blind 3 times worse; benign: blind best."""
+    unbalanced = lab.Problem(lab.Bernoulli(gap=0.5), lab.Unbalanced(), n_arms=10, n_rounds=128_000)
+    simple, advanced = (lab.play(tuning, unbalanced, range(4), workers=2).mean[-1] for tuning in (Simple(), Advanced()))
+    assert simple > 4 * advanced
+    benign = lab.Problem(lab.Bernoulli(gap=0.1), lab.Pareto(0.5), n_arms=10, n_rounds=10_000)
+    blind, careful = (lab.play(tuning, benign, range(8)).mean[-1] for tuning in (Tsallis(), Advanced()))
+    assert 1.4 * blind < careful
+
+
+def test_what_is_played_may_be_a_learner_a_class_or_a_function() -> None:
+    problem = lab.Problem(lab.Bernoulli(gap=0.3), lab.Fixed(5), n_arms=3, n_rounds=200)
+    by_class, by_function = lab.play(FTRL, problem, [4]), lab.play(ftrl(Shadow()), problem, [4])
+    np.testing.assert_array_equal(by_class.expected, by_function.expected)
+    learner = FTRL(3, seed=4)
+    np.testing.assert_array_equal(lab.play(learner, problem, [4]).expected, by_class.expected)
+    assert learner.round == 0  # a copy has played
+    with pytest.raises(InvalidInput, match="the learner has 3 arms, the problem 4"):
+        lab.play(learner, lab.Problem(lab.Bernoulli(), lab.Fixed(5), n_arms=4, n_rounds=200), [4])
+    with pytest.raises(InvalidInput, match="cannot play 7"):
+        lab.play(7, problem, [4])  # type: ignore[arg-type]
+
+
+class Spy:
+    """Writes down what the game reveals."""
+
+    n_arms, outstanding = 2, 0
+
+    def __init__(self, feedback: str = "loss", *, needs_delay: bool = False) -> None:
+        self.feedback, self.needs_delay, self.round = feedback, needs_delay, 0
+
+    def ask(self, *known: int) -> Decision:
+        self.round += 1
+        SEEN.append(("ask", *known))
+        return Decision(self.round, self.round % 2, 0.5)
+
+    def tell(self, round: int, loss: float) -> None:
+        SEEN.append((round, loss))
+
+    def tell_sum(self, total: float) -> None:
+        SEEN.append(("sum", total))
+
+    def tell_vector(self, round: int, losses: np.ndarray) -> None:
+        SEEN.append((round, losses.tolist()))
+
+
+SEEN: list[tuple[object, ...]] = []
+MATRIX = np.array([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6], [0.7, 0.8]])
+
+
+@pytest.mark.parametrize(
+    ("spy", "expected"),
+    [
+        (Spy(), [("ask",), ("ask",), ("ask",), (1, 0.2), (2, 0.3), (3, 0.6), ("ask",)]),
+        (Spy("sum"), [("ask",), ("ask",), ("ask",), ("sum", pytest.approx(1.1)), ("ask",)]),
+        (Spy("vector"), [("ask",), ("ask",), ("ask",), (1, [0.1, 0.2]), (2, [0.3, 0.4]), (3, [0.5, 0.6]), ("ask",)]),
+        (Spy(needs_delay=True), [("ask", 2), ("ask", 1), ("ask", 0), (1, 0.2), (2, 0.3), (3, 0.6), ("ask", 0)]),
+    ],
+)
+def test_the_game_reveals_just_what_each_kind_may_see(spy: Spy, expected: list[object]) -> None:
+    """Delays 2, 1, 0 and never: three reports at the end of round 3, in the order of their rounds."""
+    SEEN.clear()
+    delays = lab.GivenDelays(np.array([2, 1, 0, lab.NEVER]))
+    lab.play(spy, lab.Problem(lab.GivenLosses(MATRIX), delays, n_arms=2, n_rounds=4), [0])
+    assert expected == SEEN
+
+
+def test_delays_losses_and_draws_come_from_independent_streams() -> None:
+    for seed in range(20):
+        learner = np.random.default_rng(seed).random(5)
+        streams = [problems._generator(seed, part).random(5) for part in (0, 1)]
+        assert len({tuple(stream) for stream in (learner, *streams)}) == 3
+    lost = lab.Problem(lab.Bernoulli(), lab.Lost(0.5, 0), n_arms=2, n_rounds=20_000)
+    never = lost.draw_delays(3) == lab.NEVER
+    uniforms = np.random.default_rng(3).random(20_000)
+    assert abs(np.corrcoef(never, uniforms)[0, 1]) < 4.5 / np.sqrt(20_000)
+
+
+def test_an_interrupt_keeps_what_is_finished() -> None:
+    problem, played = lab.Problem(lab.Bernoulli(), lab.NoDelay(), n_arms=2, n_rounds=50), []
+
+    def make(n_arms: int, seed: int) -> Learner:
+        played.append(seed)
+        if seed == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+            threading.Event().wait(0.2)  # the main thread is interrupted while this game still runs
+        return FTRL(n_arms, seed=seed)
+
+    curves = lab.play(make, problem, range(50))
+    assert {0, 1} <= set(curves.seeds.tolist())
+    assert len(curves.seeds) < 50
+    assert len(played) < 50
+
+
+def test_an_interrupt_before_anything_is_finished_is_passed_on() -> None:
+    problem = lab.Problem(lab.Bernoulli(), lab.NoDelay(), n_arms=2, n_rounds=50)
+
+    def make(n_arms: int, seed: int) -> Learner:
+        os.kill(os.getpid(), signal.SIGINT)
+        threading.Event().wait(0.2)
+        return FTRL(n_arms, seed=seed)
+
+    with pytest.raises(KeyboardInterrupt):
+        lab.play(make, problem, range(3))
+
+
+def test_an_error_in_one_game_is_passed_on() -> None:
+    def make(_n_arms: int, _seed: int) -> Learner:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        lab.play(make, lab.Problem(lab.Bernoulli(), lab.NoDelay(), n_arms=2, n_rounds=50), range(3))
+
+
+def test_progress_shows_after_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=80)
+    with progress.Progress("zs20-simple", 1000, console) as bar:
+        bar.advance(100)
+        assert screen.getvalue() == ""
+        monkeypatch.setattr(progress, "PATIENCE", -1.0)
+        bar.advance(400)
+    assert "zs20-simple" in screen.getvalue()
+    assert "50%" in screen.getvalue()
+
+
+def test_a_bar_inside_another_only_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "PATIENCE", -1.0)
+    outer, inner = io.StringIO(), io.StringIO()
+    with progress.Progress("whole", 10, Console(file=outer, force_terminal=True)) as bar:
+        with progress.Progress("part", 10, Console(file=inner, force_terminal=True)) as part:
+            part.advance(10)
+        bar.advance(5, "second half")
+    assert inner.getvalue() == ""
+    assert "second half" in outer.getvalue()
+    with progress.Progress("next", 10, Console(file=inner, force_terminal=True)) as part:
+        part.advance(1)
+    assert "next" in inner.getvalue()
+
+
+def test_bad_calls_are_refused_before_any_work() -> None:
+    problem = lab.Problem(lab.Bernoulli(), lab.NoDelay(), n_arms=2, n_rounds=50)
+    with pytest.raises(InvalidInput, match="at least one seed"):
+        lab.play(Simple(), problem, [])
+    with pytest.raises(InvalidInput, match="none twice"):
+        lab.play(Simple(), problem, [1, 1])
+    with pytest.raises(InvalidInput, match="seed must be a whole number"):
+        lab.play(Simple(), problem, [-1])
+    with pytest.raises(InvalidInput, match="workers must be"):
+        lab.play(Simple(), problem, [1], workers=0)
+    with pytest.raises(InvalidInput, match="a checkpoint must be a whole number from 1 to 50"):
+        lab.play(Simple(), problem, [1], checkpoints=[51])

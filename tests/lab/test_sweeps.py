@@ -1,0 +1,302 @@
+"""Sweeps that are interrupted continue where they stopped, and a folder never gives another game's result."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from belated import FTRL, InvalidInput, Shadow, Simple, StoreError, lab
+from belated.lab.compare import comparison as comparisons
+from belated.lab.compare import fingerprint as fingerprints
+from belated.lab.compare import kept
+from belated.lab.compare import sweep as sweeps
+from belated.lab.compare.comparison import Comparison, Row, compare
+
+SMALL = Comparison(("zs20-simple", "bold"), "wave", "fixed:d=20", arms=4, rounds=500, seeds=3)
+RESULTS = ("results.csv", "results.parquet", "regret.png")
+
+
+def same(rows: list[Row], others: list[Row]) -> bool:
+    """Whether two comparisons agree to the last bit, the time they took aside."""
+    for row, other in zip(rows, others, strict=True):
+        assert row.algorithm.name == other.algorithm.name
+        np.testing.assert_array_equal(row.curves.seeds, other.curves.seeds)
+        np.testing.assert_array_equal(row.curves.checkpoints, other.curves.checkpoints)
+        np.testing.assert_array_equal(row.curves.expected, other.curves.expected)
+        np.testing.assert_array_equal(row.curves.suffered, other.curves.suffered)
+        assert (row.regret, row.interval, row.bound, row.ratio) == (
+            other.regret,
+            other.interval,
+            other.bound,
+            other.ratio,
+        )
+    return True
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted((folder / "games").iterdir())
+
+
+def heard(comparison: Comparison, folder: Path) -> str:
+    """What a comparison tells of the games it takes from a folder."""
+    messages: list[str] = []
+    compare(comparison, folder=folder, tell=messages.append)
+    return " ".join(messages)
+
+
+def command(*arguments: str) -> subprocess.Popen[str]:
+    code = "from belated.cli import main; main()"
+    return subprocess.Popen([sys.executable, "-c", code, "compare", *arguments], stdout=subprocess.PIPE, text=True)  # noqa: S603
+
+
+def finish(*arguments: str) -> str:
+    process = command(*arguments)
+    output = process.communicate(timeout=120)[0]
+    assert process.returncode == 0
+    return output
+
+
+def kill_in_the_middle(arguments: list[str], out: Path, n_games: int) -> int:
+    """SIGKILL the command once some games are kept; their number."""
+    process = command(*arguments, "--out", str(out))
+    while not (out / "games").exists() or len(files(out)) < 3:
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.kill()
+    process.communicate()
+    assert 3 <= len(files(out)) < n_games
+    return len(files(out))
+
+
+def continues(arguments: list[str], tmp_path: Path, n_games: int) -> None:
+    """A command that is killed and run again plays what is missing, and ends with the same files."""
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    finish(*arguments[:-2], "--out", str(whole))  # on threads
+    before = kill_in_the_middle(arguments, broken, n_games)
+    times = {path: path.stat().st_mtime_ns for path in files(broken) if path.suffix != ".partial"}
+    output = finish(*arguments, "--out", str(broken))
+    assert f"{len(times)} of {n_games} games were in {broken} already" in output
+    assert len(times) >= before - 1  # one may have been half written
+    assert all(path.stat().st_mtime_ns == time for path, time in times.items())
+    assert len([path for path in files(broken) if path.suffix != ".partial"]) == n_games
+    for name in RESULTS:
+        assert (whole / name).read_bytes() == (broken / name).read_bytes(), name
+
+
+def test_a_command_that_is_killed_continues(tmp_path: Path) -> None:
+    settings = ["--algorithms", "uniform,qpm-d", "--rounds", "12000", "--seeds", "8", "--workers", "2"]
+    continues(settings, tmp_path, 16)
+
+
+def test_kept_games_are_the_same_bits_and_are_not_played_again(tmp_path: Path, monkeypatch: Any) -> None:
+    first = compare(SMALL, workers=2)
+    assert same(compare(SMALL, folder=tmp_path), first)
+    monkeypatch.setattr(sweeps, "play_whole", None)  # nothing can be played
+    messages: list[str] = []
+    again = compare(SMALL, folder=tmp_path, tell=messages.append)
+    assert same(again, first)
+    assert messages == [f"6 of 6 games were in {tmp_path} already"]
+    assert all(row.curves.rounds_per_second > 0 for row in again)
+
+
+def test_more_seeds_and_algorithms_play_only_what_is_new(tmp_path: Path) -> None:
+    compare(SMALL, folder=tmp_path)
+    larger = Comparison(("uniform", "bold"), "wave", "fixed:d=20", arms=4, rounds=500, seeds=4)
+    assert heard(larger, tmp_path) == f"3 of 8 games were in {tmp_path} already"
+    assert len(files(tmp_path)) == 6 + 1 + 4
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda content: content[:-1],
+        lambda content: content[: len(content) // 2],
+        lambda _: b"",
+        lambda content: content[:100] + bytes([content[100] ^ 1]) + content[101:],
+        lambda content: bytes(len(content)),
+        lambda content: content + b"more",
+    ],
+)
+def test_a_torn_game_is_played_again(tmp_path: Path, harm: Any) -> None:
+    first = compare(SMALL, folder=tmp_path)
+    torn = files(tmp_path)[2]
+    torn.write_bytes(harm(torn.read_bytes()))
+    assert heard(SMALL, tmp_path) == f"5 of 6 games were in {tmp_path} already"
+    assert same(compare(SMALL, folder=tmp_path), first)
+
+
+def test_a_game_under_another_name_is_not_taken(tmp_path: Path) -> None:
+    first = compare(SMALL, folder=tmp_path)
+    shutil.copy(files(tmp_path)[0], files(tmp_path)[-1])
+    assert heard(SMALL, tmp_path) == f"5 of 6 games were in {tmp_path} already"
+    assert same(compare(SMALL, folder=tmp_path), first)
+
+
+def test_other_sweeps_do_not_mix(tmp_path: Path) -> None:
+    fields: dict[str, Any] = {"algorithms": ("zs20-simple",), "losses": "wave", "delays": "fixed:d=20", "seeds": 1}
+    fields |= {"arms": 4, "rounds": 500}
+    matrix = np.random.default_rng(1).random((500, 4))
+    changed = matrix.copy()
+    changed[499, 3] = np.nextafter(changed[499, 3], 1)
+    others: list[dict[str, Any]] = [
+        {},
+        {"arms": 5},
+        {"rounds": 501},
+        {"losses": "wave:strength=0.5"},
+        {"delays": "fixed:d=21"},
+        {"delays": "permuted:fixed:d=20"},
+        {"algorithms": ("zs20-discard",)},
+        {"losses": lab.GivenLosses(matrix)},
+        {"losses": lab.GivenLosses(changed)},
+        {"algorithms": (mine("zs20-simple", "1", 1.0),)},
+        {"algorithms": (mine("zs20-simple", "2", 1.0),)},
+        {"delays": Late(3)},
+        {"delays": Late(4)},
+    ]
+    for number, other in enumerate(others):
+        assert heard(Comparison(**fields | other), tmp_path) == ""
+        assert len(files(tmp_path)) == number + 1
+
+
+def test_a_file_counts_by_what_is_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "delays.csv"
+    comparison = Comparison(("zs20-simple",), "wave", str(path), arms=4, rounds=500, seeds=2)
+    path.write_text("delay\n3\n4\n")
+    first = compare(comparison, folder=tmp_path)
+    path.rename(tmp_path / "same.csv")
+    moved = Comparison(("zs20-simple",), "wave", str(tmp_path / "same.csv"), arms=4, rounds=500, seeds=2)
+    assert heard(moved, tmp_path) == f"2 of 2 games were in {tmp_path} already"
+    path.write_text("delay\n3\n400\n")
+    assert heard(comparison, tmp_path) == ""
+    assert compare(comparison, folder=tmp_path)[0].regret != first[0].regret
+
+
+def test_another_environment_plays_anew(tmp_path: Path, monkeypatch: Any) -> None:
+    for name in ("belated", "numpy", "arithmetic"):
+        compare(SMALL, folder=tmp_path)
+        other = {**fingerprints.environment(), name: "another"}
+        with monkeypatch.context() as patch:
+            patch.setattr(fingerprints, "environment", lambda other=other: other)
+            assert heard(SMALL, tmp_path) == ""
+
+
+class Late(lab.Delays):
+    """A rule of my own, with a setting."""
+
+    fingerprint = "1"
+
+    def __init__(self, d: int) -> None:
+        self.d = d
+
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Any:
+        return np.full(n_rounds, self.d)
+
+
+class Unmarked(lab.Delays):
+    """A rule of my own that has no fingerprint."""
+
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Any:
+        return np.zeros(n_rounds, np.int64)
+
+
+def mine(name: str, fingerprint: str | None, scale: float) -> lab.Algorithm:
+    return lab.Algorithm(name, "-", "-", "nothing", "-", lambda _: Simple(scale=scale), fingerprint=fingerprint)
+
+
+def test_objects_of_my_own_need_a_fingerprint_to_be_kept(tmp_path: Path) -> None:
+    class Marked(lab.Losses):
+        fingerprint = "1"
+
+        def __init__(self, inner: Any) -> None:
+            self.inner = inner
+
+        def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Any:
+            yield np.zeros((n_rounds, n_arms))
+
+    for comparison in (
+        Comparison((mine("mine", None, 1.0),), rounds=50, seeds=1),
+        Comparison((mine("mine", "", 1.0),), rounds=50, seeds=1),
+        Comparison(("dew",), delays=Unmarked(), rounds=50, seeds=1),
+        Comparison(("dew",), delays=lab.Permuted(Unmarked()), rounds=50, seeds=1),
+        Comparison(("dew",), losses=Marked(Unmarked()), rounds=50, seeds=1),
+        Comparison(("dew",), losses=Marked(lambda: 3), rounds=50, seeds=1),
+        Comparison(("dew",), losses=Marked(np.array([object()])), rounds=50, seeds=1),
+    ):
+        with pytest.raises(InvalidInput, match=r"an object of your own.*attribute `fingerprint`"):
+            compare(comparison, folder=tmp_path)
+        assert not list(tmp_path.iterdir())
+        assert compare(comparison)  # without a folder there is nothing to confuse
+
+
+def test_settings_are_told_apart_by_value_and_kind() -> None:
+    values: list[Any] = [
+        1,
+        1.0,
+        True,
+        "1",
+        None,
+        np.float64(1),
+        (1,),
+        [1],
+        {"a": 1},
+        {"b": 1},
+        0.1,
+        np.nextafter(0.1, 1),
+    ]
+    values += [np.ones(2), np.ones(2, np.float32), np.ones((2, 1)), Shadow(), Shadow(doubt=1.6), Late(1), Late(2)]
+    assert len({fingerprints.fingerprint(value) for value in values}) == len(values)
+    assert fingerprints.fingerprint(Late(1)) == fingerprints.fingerprint(Late(1))
+    with pytest.raises(InvalidInput, match="an object of your own"):
+        fingerprints.fingerprint(FTRL(3))  # a learner has a generator inside
+
+
+def test_a_folder_that_cannot_be_written_stops_the_sweep(tmp_path: Path) -> None:
+    (tmp_path / "games").touch()
+    with pytest.raises(StoreError, match=r"a game cannot be kept in .*games: File exists"):
+        compare(SMALL, folder=tmp_path)
+
+
+def test_a_game_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    compare(SMALL, folder=tmp_path)
+    path = files(tmp_path)[0]
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(StoreError, match="cannot be read: Is a directory; make it readable or delete it"):
+        compare(SMALL, folder=tmp_path)
+
+
+def test_an_interrupted_sweep_keeps_every_finished_game(tmp_path: Path) -> None:
+    def interrupt(setting: Any) -> Any:
+        if setting.seed == 1 and not done:
+            done.append(True)
+            os.kill(os.getpid(), signal.SIGINT)
+            threading.Event().wait(0.2)
+        return Simple()
+
+    done: list[bool] = []
+    slow = lab.Algorithm("slow", "-", "-", "nothing", "-", interrupt, fingerprint="1")
+    comparison = Comparison(("zs20-simple", slow), rounds=100, seeds=3)
+    rows = compare(comparison, folder=tmp_path)
+    assert [row.algorithm.name for row in rows] == ["zs20-simple"]
+    assert heard(comparison, tmp_path) in [f"{n} of 6 games were in {tmp_path} already" for n in (4, 5)]
+    assert same(compare(comparison, folder=tmp_path), compare(comparison))
+
+
+def test_bounds_that_are_missing_stay_missing(tmp_path: Path) -> None:
+    played = kept.Played(np.array([0.1, -0.0]), np.array([np.pi, 1e300]), 0.5, None)
+    kept.write(tmp_path, "key", played)
+    found = kept.read(tmp_path, "key", 2)
+    assert found is not None
+    assert found.bound is None
+    assert found.expected.tobytes() == played.expected.tobytes()
+    assert found.suffered.tobytes() == played.suffered.tobytes()
+    assert kept.read(tmp_path, "key", 3) is None
+    assert comparisons.compare(Comparison(("exp3-doubling",), rounds=50, seeds=1), folder=tmp_path)[0].bound is None

@@ -1,0 +1,92 @@
+"""Amendments: a reported loss is corrected as if the new one had been reported."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from belated import FTRL, Advanced, Decision, InvalidInput, Shadow, UnknownRound
+from tests.support.catalogue import TUNINGS
+
+
+@pytest.mark.parametrize("name", [name for name in TUNINGS if "discarding" not in name])
+@pytest.mark.parametrize("refresh", [1, 4])
+def test_it_is_as_if_the_new_loss_had_been_reported(name: str, refresh: int) -> None:
+    amended, direct = (FTRL(4, TUNINGS[name], seed=3, refresh=refresh) for _ in range(2))
+    decisions = amended.ask(50)
+    assert direct.ask(50) == decisions
+    for decision in decisions:
+        amended.tell(decision.round, 0.8)
+        direct.tell(decision.round, 0.8 if decision.round % 3 else 0.1)
+    for decision in decisions[2::3]:
+        amended.amend(decision, 0.8, 0.1)
+    np.testing.assert_allclose(amended.losses, direct.losses, rtol=1e-12)
+    assert amended.measured_certificate() == pytest.approx(direct.measured_certificate(), rel=1e-9)
+    if not isinstance(TUNINGS[name], Shadow):  # the shadow has compared what it was told at first
+        np.testing.assert_allclose(amended.distribution(), direct.distribution(), rtol=1e-9)
+
+
+def test_the_shadow_knows_it_too() -> None:
+    learner = FTRL(3, Shadow(), seed=1)
+    decision = learner.ask()
+    learner.tell(decision.round, 1.0)
+    learner.amend(decision, 1.0, 0.25)
+    np.testing.assert_array_equal(learner._policies[0, 0], learner._policies[1, 0])
+    assert learner.losses[decision.arm] == pytest.approx(0.25 / decision.probability)
+
+
+def test_it_may_be_amended_again_also_after_a_restart_and_back_to_nothing() -> None:
+    learner = FTRL(3, seed=1)
+    decision = learner.ask()
+    learner.tell(decision.round, 1.0)
+    for old, new in ((1.0, 0.3), (0.3, 0.7), (0.7, 0.1), (0.1, 0.0)):
+        learner = FTRL.restore(json.loads(json.dumps(learner.snapshot())))
+        learner.amend(Decision(*json.loads(json.dumps(decision))), old, new)
+    assert learner.losses[decision.arm] == pytest.approx(0.0, abs=1e-12)
+    assert (learner.losses >= 0).all()
+    learner.ask()
+
+
+def test_rounding_does_not_spoil_a_snapshot() -> None:
+    """Everything amended to 1: the sum of the losses is the number of reports, up to rounding."""
+    generator = np.random.default_rng(2)
+    for _ in range(100):
+        learner = FTRL(3, seed=1)
+        told = [(decision, round(float(generator.random()), 2)) for decision in learner.ask(10)]
+        for decision, loss in told:
+            learner.tell(decision.round, loss)
+        for decision, loss in told:
+            learner.amend(decision, loss, 1.0)
+        assert FTRL.restore(json.loads(json.dumps(learner.snapshot()))).ask() == learner.ask()
+
+
+def test_what_cannot_be_amended_is_refused_and_changes_nothing() -> None:
+    learner = FTRL(3, seed=1)
+    told, open_ = learner.ask(2)
+    learner.tell(told.round, 0.5)
+    before = json.dumps(learner.snapshot())
+    cases = [
+        (open_, 0.5, 0.6, "round 2 cannot be amended: it still waits for its report; use tell"),
+        (told, 0.9, 0.1, "the losses reported so far do not allow it"),
+        (told, 0.0, 0.9, "the losses reported so far do not allow it"),
+        (told._replace(arm=(told.arm + 1) % 3), 0.5, 0.6, "it did not draw arm"),
+        (told, 1.5, 0.1, "loss must be a number from 0 to 1, got 1.5"),
+        (told, 0.5, math.nan, "loss must be a number from 0 to 1, got nan"),
+        ((1, 7, 0.5), 0.5, 0.1, "the arm of a decision must be a whole number from 0 to 2, got 7"),
+        ((1, 0, 0.0), 0.5, 0.1, r"the probability of a decision must lie in \(0, 1\], got 0.0"),
+        ((1, 0, 1e-310), 0.5, 0.6, r"the probability of a decision must lie in \(0, 1\], got 1e-310"),
+        ((1, 0), 0.5, 0.1, "a decision has a round, an arm and a probability, got"),
+        (None, 0.5, 0.1, "a decision has a round, an arm and a probability, got None"),
+    ]
+    for decision, old, new, message in cases:
+        with pytest.raises(InvalidInput, match=message):
+            learner.amend(decision, old, new)  # type: ignore[arg-type]
+    with pytest.raises(UnknownRound):
+        learner.amend(Decision(9, 0, 0.5), 0.5, 0.1)
+    assert json.dumps(learner.snapshot()) == before
+    discarding = FTRL(3, Advanced(discard=True), seed=1)
+    decision = discarding.ask()
+    discarding.tell(decision.round, 0.5)
+    with pytest.raises(InvalidInput, match="with discard=True its report may have been thrown away"):
+        discarding.amend(decision, 0.5, 0.1)

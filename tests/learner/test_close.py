@@ -1,0 +1,136 @@
+"""Rounds that are given up: they cost 1, no longer count, and their feedback may still come."""
+
+import json
+
+import numpy as np
+import pytest
+
+from belated import FTRL, Decision, DuplicateReport, InvalidInput, Shadow, Simple, UnknownRound
+from tests.support.catalogue import TUNINGS
+
+KEEPING = [name for name in TUNINGS if "discarding" not in name]
+
+
+@pytest.mark.parametrize("name", TUNINGS)
+def test_a_closed_round_costs_one_and_is_forgotten(name: str) -> None:
+    learner = FTRL(4, TUNINGS[name], seed=3)
+    decisions = [learner.ask() for _ in range(300)]
+    before, losses = learner.certificate(), learner.losses
+    learner.close(decisions[200].round)
+    assert learner.outstanding == 299
+    assert before <= learner.certificate() <= min(300.0, before + 1)
+    assert learner.losses.tolist() == losses.tolist()
+    with pytest.raises(DuplicateReport):
+        learner.tell(decisions[200].round, 0.5)
+    with pytest.raises(DuplicateReport):
+        learner.close(decisions[200].round)
+    for decision in decisions:
+        if decision.round != decisions[200].round:
+            learner.close(decision.round)
+    assert learner.outstanding == 0
+    assert learner.certificate() == 300.0
+    assert learner.snapshot()["ledger"]["round"] == []
+
+
+def test_the_tuning_no_longer_counts_it() -> None:
+    """D_t of the simple tuning against its definition: the sum over rounds of what waits, closed rounds left out."""
+    learner, waiting, backlog = FTRL(3, Simple(), seed=1), set[int](), 0
+    generator = np.random.default_rng(2)
+    for _ in range(400):
+        backlog += len(waiting)
+        waiting.add(learner.ask().round)
+        assert learner.backlog == backlog
+        for round in list(waiting):
+            if generator.random() < 0.1:
+                waiting.remove(round)
+                if generator.random() < 0.5:
+                    learner.close(round)
+                else:
+                    learner.tell(round, generator.random())
+    assert learner.outstanding == len(waiting)
+
+
+@pytest.mark.parametrize("name", KEEPING)
+def test_feedback_that_comes_after_all_counts_exactly(name: str) -> None:
+    closing, waiting = (FTRL(4, TUNINGS[name], seed=3) for _ in range(2))
+    decisions = closing.ask(50)
+    assert waiting.ask(50) == decisions
+    for decision in decisions:
+        if decision.round % 3:
+            closing.tell(decision.round, 0.7)
+        else:
+            closing.close(decision.round)
+            closing.amend(decision, None, 0.7)
+        waiting.tell(decision.round, 0.7)
+    np.testing.assert_allclose(closing.losses, waiting.losses, rtol=1e-12)
+    assert closing.measured_certificate() == pytest.approx(waiting.measured_certificate(), rel=1e-9)
+    assert waiting.certificate() <= closing.certificate() <= 50
+
+
+def test_a_report_of_a_closed_round_needs_a_closed_round() -> None:
+    learner = FTRL(3, seed=1)
+    first, second = learner.ask(), learner.ask()
+    learner.tell(first.round, 1.0)
+    with pytest.raises(InvalidInput, match="still waits"):
+        learner.amend(second, None, 0.5)
+    with pytest.raises(InvalidInput, match="do not allow it"):
+        learner.amend(first, None, 0.5)
+    with pytest.raises(UnknownRound):
+        learner.close(3)
+
+
+def test_a_snapshot_knows_what_was_closed() -> None:
+    learner = FTRL(3, seed=1)
+    decisions = [learner.ask() for _ in range(100)]
+    for decision in decisions[::2]:
+        learner.close(decision.round)
+    again = FTRL.restore(json.loads(json.dumps(learner.snapshot())))
+    for one in (learner, again):
+        one.amend(decisions[0], None, 0.25)
+    assert again.snapshot() == learner.snapshot()
+    assert [again.ask() for _ in range(100)] == [learner.ask() for _ in range(100)]
+
+
+def test_the_alarm_does_not_get_more_room_by_closing() -> None:
+    """What the shadow may lose grows with reports only: a closed round costs 1 in the certificate already."""
+    plain, closing = (FTRL(2, Shadow(), seed=1) for _ in range(2))
+    for learner in (plain, closing):
+        learner.ask(200)
+    for round in range(1, 101):
+        closing.close(round)
+    assert closing._clock["charge"][0] - (200 - closing._clock["charged"][0]) == pytest.approx(
+        plain._clock["charge"][0] - (200 - plain._clock["charged"][0])
+    )
+
+
+@pytest.mark.parametrize("name", TUNINGS)
+def test_a_recorded_batch_is_what_a_twin_drew(name: str) -> None:
+    drawing, recording = (FTRL(5, TUNINGS[name], seed=seed) for seed in (1, 2))
+    for size in (1, 5, 0, 130, 1, 64):
+        decisions = drawing.ask(size)
+        assert (
+            recording.record_batch([one.arm for one in decisions], [one.probability for one in decisions]) == decisions
+        )
+        for decision in decisions[::2]:
+            drawing.tell(decision.round, 0.5)
+            recording.tell(decision.round, 0.5)
+    drop = ("generator", "uniforms")
+    mine, theirs = ({k: v for k, v in one.snapshot().items() if k not in drop} for one in (drawing, recording))
+    assert mine == theirs
+
+
+def test_a_batch_that_makes_no_sense_is_refused() -> None:
+    learner = FTRL(3, seed=1)
+    bad: list[tuple[object, object]] = [
+        ([0, 3], [0.5, 0.5]),
+        ([-1], [0.5]),
+        ([0], [0.0]),
+        ([0], [1.5]),
+        ([0], [float("nan")]),
+    ]
+    bad += [([0, 1], [0.5]), ([0.5], [0.5]), ([[0]], [0.5]), (["a"], [0.5]), ([0], ["a"])]
+    for arms, probabilities in bad:
+        with pytest.raises(InvalidInput):
+            learner.record_batch(arms, probabilities)  # type: ignore[arg-type]
+    assert learner.round == 0
+    assert isinstance(learner.record_batch([2], [0.25])[0], Decision)

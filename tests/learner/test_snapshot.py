@@ -1,0 +1,224 @@
+"""Snapshots: plain data, exact continuation, and nothing else is accepted."""
+
+import copy
+import json
+import math
+import pickle
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from belated import FTRL, Advanced, Shadow, Simple, SnapshotError, Tuning
+from tests.support.catalogue import TUNINGS, Own
+
+
+def play_on(learner: FTRL, rounds: int) -> list[tuple[Any, ...]]:
+    """Some rounds with late, lost and unordered feedback; everything observable along the way."""
+    trace: list[tuple[Any, ...]] = []
+    for t in range(learner.round + 1, learner.round + rounds + 1):
+        trace.append((*learner.ask(), learner.certificate(), learner.backlog, learner.outstanding))
+        if t % 3 and t > 40:
+            learner.tell(t - 17 - t % 5 * 3, (t % 11) / 11) if _is_open(learner, t - 17 - t % 5 * 3) else None
+        if t % 50 == 0:
+            learner.ask(0)
+    trace.append((learner.losses.tolist(), learner.distribution().tolist()))
+    return trace
+
+
+def _is_open(learner: FTRL, round: int) -> bool:
+    rows = learner._ledger[: int(learner._clock["rows"][0])]
+    return bool((rows["probability"][rows["round"] == round] > 0).any())
+
+
+@pytest.mark.parametrize("name", TUNINGS)
+@pytest.mark.parametrize("refresh", [1, 6])
+def test_an_interrupted_run_continues_bit_for_bit(name: str, refresh: int) -> None:
+    tuning = TUNINGS[name]
+    whole = FTRL(5, tuning, seed=3, refresh=refresh)
+    broken = FTRL(5, tuning, seed=3, refresh=refresh)
+    own = tuning if isinstance(tuning, Own) else None
+    for rounds in (0, 1, 2, 100, 131, 300):
+        text = json.dumps(broken.snapshot(), allow_nan=False)
+        broken = FTRL.restore(json.loads(text), own)
+        assert json.dumps(broken.snapshot()) == text
+        assert play_on(broken, rounds) == play_on(whole, rounds)
+
+
+def test_a_careful_shadow_continues_in_the_middle_of_a_distribution() -> None:
+    """100 arms are drawn by blocks of the distribution in force, here the careful one's."""
+    whole, broken = (FTRL(100, Shadow(scale=1.0, doubt=0.01), seed=3, refresh=50) for _ in range(2))
+    careful = 0
+    for _ in range(60):
+        broken = FTRL.restore(json.loads(json.dumps(broken.snapshot())))
+        careful += broken.rates[1] > 0
+        assert play_on(broken, 17) == play_on(whole, 17)
+    assert careful > 5
+
+
+def test_taking_a_snapshot_changes_nothing() -> None:
+    watched, other = FTRL(4, seed=1), FTRL(4, seed=1)
+    for _ in range(30):
+        watched.snapshot()
+        assert play_on(watched, 7) == play_on(other, 7)
+
+
+@pytest.mark.parametrize("clone", [copy.deepcopy, copy.copy, lambda learner: pickle.loads(pickle.dumps(learner))])  # noqa: S301
+def test_copies_and_pickles_are_independent_and_equal(clone: Callable[[FTRL], FTRL]) -> None:
+    learner = FTRL(4, Own(), seed=1)
+    play_on(learner, 90)
+    twin = clone(learner)
+    first = play_on(twin, 60)
+    assert play_on(learner, 60) == first
+
+
+def test_it_holds_only_what_every_json_library_can_read() -> None:
+    learner = FTRL(3, seed=1)
+    learner.ask(20)
+
+    def check(value: Any) -> None:
+        if isinstance(value, dict):
+            for key, entry in value.items():
+                assert type(key) is str
+                check(entry)
+        elif isinstance(value, list):
+            for entry in value:
+                check(entry)
+        else:
+            assert type(value) in (str, int, float, bool)
+            assert type(value) is not int or abs(value) < 2**53
+
+    check(learner.snapshot())
+
+
+@pytest.fixture
+def snapshot() -> dict[str, Any]:
+    learner = FTRL(3, Advanced(), seed=1, refresh=4)
+    for round in [decision.round for decision in learner.ask(30)][::2]:
+        learner.tell(round, 0.5)
+    learner.ask()
+    learner.tell(2, 0.5)
+    return json.loads(json.dumps(learner.snapshot()))  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("wrong", [None, 3, "{}", [], {}, {"format": "other"}, np.zeros(3)])
+def test_the_wrong_kind_is_refused(wrong: Any) -> None:
+    with pytest.raises(SnapshotError, match="not a snapshot of a learner"):
+        FTRL.restore(wrong)
+
+
+def test_the_wrong_version_is_refused(snapshot: dict[str, Any]) -> None:
+    with pytest.raises(SnapshotError, match="version 99 is not 2"):
+        FTRL.restore({**snapshot, "version": 99})
+
+
+CLOCK: dict[str, list[Any]] = {
+    "round": [-1, 5, 2**60],
+    "left": [5, 10**6],
+    "solves": [-1, 0, 1, 10**6],
+    "backlog": [-1, 2**63 - 1],
+    "skipped": [-1, 10**9],
+    "capped": [-1, 10**9],
+    "alpha": [-1.0, 1e16],
+    "beta": [-1.0, 1e16],
+    "drift": [-1.0, 1e9],
+    "charge": [-1.0, 1e9],
+    "base": [-1e9, 1e9],
+    "late_base": [-1e9, 1e9],
+    "reported": [-1, 10**9],
+    "suffered": [-1.0, 1e9],
+    "exposure": [-1.0, 1e9],
+    "savings": [1.0],
+    "squares": [-1.0, 1.0],
+    "alarm": [-1, 1],
+    "played": [-1, 1],
+}
+LEDGER: dict[str, list[Any]] = {
+    "round": [[10**6] * 16, [-1] * 16, [1] * 16, []],
+    "arm": [[3] * 16, [-1] * 16, [], [0.5] * 16],
+    "probability": [[1.5] * 16, [-1000] * 16, [0] * 16, [5e-324] * 16, []],
+}
+
+
+def damage(snapshot: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """One thing wrong at a time."""
+    assert len(snapshot["ledger"]["round"]) == 16
+    cases = {}
+    for key in snapshot.keys() - {"format", "version"}:
+        cases[f"no {key}"] = {name: value for name, value in snapshot.items() if name != key}
+        cases[f"{key} is text"] = {**snapshot, key: "text"}
+    wrong: list[tuple[str, dict[str, list[Any]]]] = [("clock", CLOCK), ("ledger", LEDGER)]
+    for part, fields in wrong:
+        for field, values in fields.items():
+            for value in [*values, "x", None, 2**80]:
+                cases[f"{part}.{field} = {value}"] = {**snapshot, part: {**snapshot[part], field: value}}
+    for row in ("losses", "x", "v", "y"):
+        for name, values in {"short": [], "NaN": [math.nan], "negative": [-1.0]}.items():
+            cases[f"{name} {row}"] = {**snapshot, row: [*values, *snapshot[row][1:]]}
+    for name, uniforms in {"above": [1.0], "below": [-0.1], "text": ["x"]}.items():
+        cases[f"uniforms {name}"] = {**snapshot, "uniforms": uniforms}
+    cases["version True"] = {**snapshot, "version": True}
+    cases["a generator that stands still"] = {**snapshot, "generator": {**snapshot["generator"], "inc": "0x0"}}
+    cases["no arms"] = {**snapshot, "n_arms": 0}
+    cases["another generator"] = {**snapshot, "generator": {**snapshot["generator"], "name": "MT19937"}}
+    cases["an unknown tuning"] = {**snapshot, "tuning": {"name": "Magic"}}
+    cases["a tuning with odd settings"] = {**snapshot, "tuning": {"name": "Advanced", "scale": -1}}
+    return cases
+
+
+def test_damage_to_a_shadow_is_refused() -> None:
+    data = FTRL(3, seed=1).snapshot()
+    clock = data["clock"]
+    for field, value in {"alarm": 1, "played": 2, "squares": -1.0}.items():  # alarmed, but not careful
+        with pytest.raises(SnapshotError, match="shadow is out of range or contradicts the rest"):
+            FTRL.restore({**data, "clock": {**clock, field: value}})
+    with pytest.raises(SnapshotError, match="damaged: shadow"):
+        FTRL.restore({name: value for name, value in data.items() if name != "shadow"})
+
+
+def test_damage_is_refused_with_a_reason(snapshot: dict[str, Any]) -> None:
+    FTRL.restore(snapshot)
+    for name, damaged in damage(snapshot).items():
+        try:
+            FTRL.restore(damaged)
+        except SnapshotError as error:
+            assert re.search(r"damaged|not built in|PCG64|version True", str(error)), name  # noqa: PT017  (the name tells which)
+        else:
+            pytest.fail(f"accepted: {name}")
+
+
+def test_a_tuning_of_your_own_must_be_passed_again(snapshot: dict[str, Any]) -> None:
+    data = FTRL(3, Own(), seed=1).snapshot()
+    with pytest.raises(SnapshotError, match="'own:Own', which is not built in: pass it to restore"):
+        FTRL.restore(data)
+    assert isinstance(FTRL.restore(data, Own()).tuning, Own)
+    with pytest.raises(SnapshotError, match="made with the tuning"):
+        FTRL.restore(snapshot, Simple())
+    with pytest.raises(SnapshotError, match="made with the tuning"):
+        FTRL.restore(snapshot, Advanced(scale=2.0))
+
+
+class Powered(Tuning):
+    """Not a dataclass, and not all of its attributes are plain."""
+
+    def __init__(self, power: float, table: tuple[int, ...] = ()) -> None:
+        self.power, self.table = power, table
+
+    def rates(self, n_arms: int, round: int, outstanding: int, backlog: int) -> tuple[float, float]:
+        return float(round) ** self.power, 0.0
+
+
+def test_a_tuning_of_your_own_is_not_taken_for_a_built_in_one_of_its_name() -> None:
+    namesake = type("Simple", (Own,), {})()
+    with pytest.raises(SnapshotError, match="'own:Simple', which is not built in"):
+        FTRL.restore(FTRL(3, namesake, seed=1).snapshot())
+
+
+def test_the_attributes_of_a_tuning_of_your_own_are_compared() -> None:
+    data = json.loads(json.dumps(FTRL(3, Powered(0.5, (1, 2)), seed=1).snapshot()))
+    assert repr(FTRL.restore(data, Powered(0.5, (1, 2))).tuning) == "Powered(power=0.5, table=(1, 2))"
+    for other in (Powered(0.4, (1, 2)), Powered(0.5)):
+        with pytest.raises(SnapshotError, match="made with the tuning"):
+            FTRL.restore(data, other)

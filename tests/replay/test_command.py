@@ -1,0 +1,204 @@
+"""`belated replay`: the page of a log, the page of the flights, and what it refuses."""
+
+import csv
+import html
+import json
+import random
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from belated import InvalidInput, cli, replay
+from belated.replay import log_study, pictures
+from belated.replay.flight_study import study
+
+runner = CliRunner()
+RATES, CHOSEN = {"a": 0.2, "<b>": 0.6}, {"a": 0.75, "<b>": 0.25}
+
+
+def write_log(path: Path, rows: int = 3000, *, has_probability: bool = True) -> Path:
+    draw = random.Random(3)  # noqa: S311
+    names = ["time", "arm", "outcome", "outcome_time", *(["probability"] if has_probability else [])]
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(names)
+        for second in range(rows):
+            arm = draw.choices(list(CHOSEN), list(CHOSEN.values()))[0]
+            known = [int(draw.random() < RATES[arm]), second + draw.expovariate(0.1)]
+            row = [second, arm, *(known if draw.random() > 0.1 else ["", ""]), CHOSEN[arm]]
+            writer.writerow(row[: len(names)])
+    return path
+
+
+def run(*arguments: str) -> str:
+    result = runner.invoke(cli.app, ["replay", *arguments], catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.stdout
+
+
+def test_a_log_with_probabilities_is_judged(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    said = run(str(write_log(tmp_path / "log.csv")), "--reward", "--out", str(out))
+    assert "Outcomes are taken as rewards from 0 to 1: larger is better." in said
+    assert said.rstrip().endswith("report.html")
+    results = json.loads((out / "results.json").read_text())["results"]
+    best, *_, worst = results["estimates"]
+    assert (best["name"], worst["name"]) == ("always <b>", "always a")
+    for estimate, rate in ((best, 0.6), (worst, 0.2)):
+        for kind in ("ips", "snips"):
+            assert estimate[kind]["low"] < rate < estimate[kind]["high"]
+    shadow = next(one for one in results["estimates"] if one["name"] == "Shadow")
+    logged = next(one for one in results["estimates"] if one["name"] == "logged")
+    assert shadow["snips"]["low"] > logged["snips"]["high"]  # learning pays
+    assert results["waiting"]["n_rounds"] == 3000
+    assert results["waiting"]["share_never"] == pytest.approx(0.1, abs=0.03)
+    assert set(results["certificates"]) == {"Shadow", "Simple", "Advanced", "AdaptiveExp3", "Tsallis"}
+    page = (out / "report.html").read_text()
+    assert "always &lt;b&gt;" in page
+    assert "<b>" not in page.split("<main>")[1].split('class="facts"')[0]
+    assert {path.name for path in (out / "numbers").iterdir()} == {"delays.csv", "backlog.csv", "off-policy.csv"}
+
+
+def test_losses_are_the_other_way_round(tmp_path: Path) -> None:
+    run(str(write_log(tmp_path / "log.csv")), "--out", str(tmp_path / "out"))
+    results = json.loads((tmp_path / "out" / "results.json").read_text())["results"]
+    assert results["estimates"][0]["name"] == "always a"
+
+
+def test_without_probabilities_only_the_past_is_told(tmp_path: Path) -> None:
+    said = run(str(write_log(tmp_path / "log.csv", has_probability=False)), "--reward", "--out", str(tmp_path / "out"))
+    assert "log the probability each arm was chosen with" in " ".join(said.split())
+    results = json.loads((tmp_path / "out" / "results.json").read_text())["results"]
+    assert [one["name"] for one in results["estimates"]] == ["logged"]
+
+
+def test_thin_evidence_is_said(tmp_path: Path) -> None:
+    log = replay.read(write_log(tmp_path / "log.csv", 60))
+    found = log_study.study(log, replay.Outcomes(is_reward=True))
+    assert any("the interval is a guess" in words for words in log_study.doubts(found))
+    assert "too few rounds" in " ".join(found.advice.sentences)
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        ("time,arm,outcome,outcome_time\n1,a,0,1\n2,b,zero,3\n", [], "line 3, column 'outcome': 'zero' is not"),
+        ("time,arm,outcome,outcome_time\n1,a,0,1\n2,b,7,3\n", [], "line 3: the outcome 7 is outside"),
+        ("when,arm,outcome,outcome_time\n1,a,0,1\n", [], "no column 'time'"),
+        ("time,arm,outcome,outcome_time\n1,a,0,1\n2,b,0,1\n", [], "line 3, column 'outcome_time'"),
+        ("time,arm,outcome,outcome_time\n1,a,0,1\n2,b,0,3\n", ["--lowest", "1"], "highest must exceed lowest"),
+    ],
+)
+def test_a_malformed_log_is_refused_and_nothing_is_written(
+    content: str, options: list[str], message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "log.csv").write_text(content)
+    with pytest.raises(InvalidInput, match=message):
+        run(str(tmp_path / "log.csv"), *options, "--out", str(tmp_path / "out"))
+    assert not (tmp_path / "out" / "report.html").exists()
+
+
+def test_other_names_and_ranges(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("t,layout,euros,paid\n1,a,10,2\n2,b,30,4\n3,a,,\n")
+    names = ["--time", "t", "--arm", "layout", "--outcome", "euros", "--outcome-time", "paid"]
+    said = run(str(tmp_path / "log.csv"), *names, "--highest", "50", "--reward", "--out", str(tmp_path / "out"))
+    assert "rewards from 0 to 50" in said
+
+
+ODD = ("[/b]", "[red]", "a$_$b", "x" * 80, "\N{PARTY POPPER}", "<i>", "v_t")
+
+
+def test_names_are_left_as_they_are(tmp_path: Path) -> None:
+    rows = [f"{t},{ODD[t % len(ODD)]},{t % 2},{t + 1},0.2" for t in range(700)]
+    (tmp_path / "log.csv").write_text("\n".join(["time,arm,outcome,outcome_time,probability", *rows]))
+    said = run(str(tmp_path / "log.csv"), "--out", str(tmp_path / "out"))
+    page = (tmp_path / "out" / "report.html").read_text()
+    for name in ODD:
+        assert name[:8] in said
+        assert html.escape(name) in page
+
+
+def test_an_error_with_markup_in_it_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bad.csv").write_text("time,arm,outcome,outcome_time\n1,a,[/b],2\n")
+    monkeypatch.setattr(sys, "argv", ["belated", "replay", str(tmp_path / "bad.csv")])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == 2
+    assert "line 2, column 'outcome': '[/b]' is not a finite number" in capsys.readouterr().err
+
+
+def test_a_wrong_column_of_arms_is_noticed_and_does_not_flood(tmp_path: Path) -> None:
+    rows = [f"{t},user{t},{t % 2},{t + 1},0.5" for t in range(300)]
+    (tmp_path / "log.csv").write_text("\n".join(["time,arm,outcome,outcome_time,probability", *rows]))
+    said = " ".join(run(str(tmp_path / "log.csv"), "--out", str(tmp_path / "out")).split())
+    assert "300 arms in 300 decisions: is the column of the arms the right one?" in said
+    assert "too few outcomes to name a best" in said
+    assert "285 arms in between are in results.json" in said
+    assert said.count("always user") < 30
+    results = json.loads((tmp_path / "out" / "results.json").read_text())["results"]
+    assert len(results["estimates"]) == 300 + 7
+
+
+def test_an_option_without_effect_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="need a log: belated replay FILE"):
+        run("--reward", "--out", str(tmp_path / "out"))
+    with pytest.raises(InvalidInput, match="--seeds is for the flights"):
+        run(str(write_log(tmp_path / "log.csv")), "--seeds", "3", "--out", str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_refused_log_leaves_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("time;arm;outcome;outcome_time\n1;a;0,5;2\n")
+    with pytest.raises(InvalidInput, match="separated by semicolons: save it with commas"):
+        run(str(tmp_path / "log.csv"), "--out", str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_nothing_that_came_in_time_is_said(tmp_path: Path) -> None:
+    rows = [f"{t},{'ab'[t % 2]},{t % 2},5000" for t in range(100)]
+    (tmp_path / "log.csv").write_text("\n".join(["time,arm,outcome,outcome_time", *rows]))
+    said = " ".join(run(str(tmp_path / "log.csv"), "--out", str(tmp_path / "out")).split())
+    assert "No outcome came before the last decision" in said
+
+
+def test_waiting_times_in_words() -> None:
+    def words(seconds: float) -> str:
+        return pictures.in_words(seconds, has_dates=True)
+
+    assert [words(s) for s in (0.5, 59, 60, 5400, 172800)] == [
+        "0.5 seconds",
+        "59 seconds",
+        "1 minute",
+        "1.5 hours",
+        "2 days",
+    ]
+    assert pictures.in_words(5400, has_dates=False) == "5,400"
+    assert words(float("nan")) == "-"
+
+
+def test_the_flights_are_the_built_in_example(tmp_path: Path) -> None:
+    said = run("--out", str(tmp_path))
+    assert "22,305 rounds" in said
+    told = set(re.findall(r"(\w+) +(\d+\xa0±\xa0\d+) +([\d,]+) +([\d,]+) +([\d,]+) +(\d+)", said))
+    document = (Path(__file__).parent.parent.parent / "docs" / "replay.md").read_text()
+    rows = {f"| `{row[0]}` | {' | '.join(row[1:])} |".replace("\xa0", " ") for row in told}
+    assert len(rows) == 10
+    assert all(row in document for row in rows), rows
+    results = json.loads((tmp_path / "results.json").read_text())["results"]
+    plain, waited = results["plain"], results["wait of 24 hours"]
+    assert set(plain) == set(waited) == {"Shadow", "Simple", "Advanced", "AdaptiveExp3", "Tsallis"}
+    for name in plain:
+        assert plain[name]["most outstanding"][0] > 500
+        assert waited[name]["most outstanding"][0] < 100
+        assert 0 < plain[name]["regret"][0] < results["uniform regret"]
+
+
+def test_the_study_of_the_flights_repeats() -> None:
+    first, second = study(range(1)), study(range(1))
+    assert first.headline == second.headline
+    assert first.tables == second.tables

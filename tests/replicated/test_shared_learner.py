@@ -1,0 +1,424 @@
+"""Decisions drawn from older states: the certificate against its definition, copies that agree, and regret below it."""
+
+import math
+from itertools import pairwise
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import pytest
+
+from belated import FTRL, Advanced, Decision, Shadow, Simple, Tuning
+from belated.errors import InvalidInput
+from belated.replicated.lag import Drawn, rates_of
+from belated.replicated.shared_learner import Places, SharedLearner
+from tests.support.catalogue import TUNINGS
+from tests.support.oracles import Log, literal_certificate, slow_argmin
+
+
+class Event(NamedTuple):
+    """A decision, or with `decision` set the loss of one."""
+
+    seq: int
+    seen: int = 0
+    arm: int = 0
+    probability: float = 0.0
+    drawn: Drawn | None = None
+    edge: float = 0.0
+    decision: int = 0
+    loss: float | None = 0.0  # None: given up
+
+
+def fold(shared: SharedLearner, events: list[Event]) -> None:
+    for event in events:
+        if event.decision and event.loss is None:
+            shared.close(event.seq, event.decision)
+        elif event.decision:
+            shared.tell(event.seq, event.decision, event.loss or 0.0)
+        else:
+            given = [event.arm], [event.probability], event.drawn, [event.edge]
+            shared.enter([event.seq], event.seen, *given)
+
+
+class Replica:
+    """A copy that has folded the journal up to some place, and draws from that state."""
+
+    def __init__(self, k: int, tuning: Tuning) -> None:
+        self.shared, self.seen = SharedLearner(FTRL(k, tuning, seed=0), 0), 0
+
+    def catch_up(self, journal: list[Event], until: int) -> None:
+        fold(self.shared, [event for event in journal if self.seen < event.seq <= until])
+        self.seen = max(self.seen, until)
+
+
+class Story(NamedTuple):
+    """What was played: the journal, and the copies that have folded all of it."""
+
+    journal: list[Event]
+    copies: list[SharedLearner]
+
+
+def story(generator: np.random.Generator, k: int, tuning: Tuning, *, replicas: int, lag: int, n: int = 60) -> Story:
+    """Replicas that wake in any order, lag by up to `lag` events, draw groups and write them; reports come any time."""
+    journal: list[Event] = []
+    copies = [Replica(k, tuning) for _ in range(replicas)]
+    waiting: list[int] = []
+    while sum(not event.decision for event in journal) < n:
+        last = len(journal)
+        if waiting and generator.random() < 0.5:
+            for _ in range(int(generator.integers(1, 4))):
+                if waiting:
+                    decision = waiting.pop(int(generator.integers(len(waiting))) if generator.random() < 0.3 else 0)
+                    loss = None if generator.random() < 0.05 else float(generator.random())
+                    journal.append(Event(len(journal) + 1, decision=decision, loss=loss))
+            continue
+        copy = copies[int(generator.integers(replicas))]
+        copy.catch_up(journal, last - int(generator.integers(lag + 1)))
+        x, edges, drawn = copy.shared.learner.outlook()
+        for _ in range(int(generator.choice([1, 1, 3]))):
+            arm = int(generator.choice(k, p=x))
+            journal.append(Event(len(journal) + 1, copy.seen, arm, float(x[arm]), drawn, float(edges[arm])))
+            waiting.append(len(journal))
+    for copy in copies:
+        copy.catch_up(journal, len(journal))
+    return Story(journal, [copy.shared for copy in copies])
+
+
+class Literal(NamedTuple):
+    """The rounds in the order of what they had seen."""
+
+    number: dict[int, int]  # by their places
+    log: list[Log]
+    closed: frozenset[int]
+    falls: float  # of beta
+
+
+def in_order(k: int, tuning: Tuning, journal: list[Event]) -> Literal:
+    decisions = sorted((event for event in journal if not event.decision), key=lambda event: (event.seen, event.seq))
+    number = {event.seq: t for t, event in enumerate(decisions, 1)}
+    told = {event.seq: number[event.decision] for event in journal if event.decision and event.loss is not None}
+    closed = frozenset(number[event.decision] for event in journal if event.decision and event.loss is None)
+    log = []
+    for event in decisions:
+        assert event.drawn is not None
+        known = frozenset(t for seq, t in told.items() if seq <= event.seen)
+        log.append(Log(*rates_of(event.drawn, tuning, k), known))
+    falls = sum(max(0.0, before.beta - after.beta) for before, after in pairwise(log))
+    assert all(before.alpha <= after.alpha for before, after in pairwise(log))
+    return Literal(number, log, closed, falls)
+
+
+def literal(k: int, tuning: Tuning, journal: list[Event]) -> float:
+    """The certificate by its definition; a fall of beta is paid."""
+    _, log, closed, falls = in_order(k, tuning, journal)
+    return literal_certificate(k, log, closed) + falls * math.log(k)
+
+
+def literal_without(k: int, tuning: Tuning, journal: list[Event], left_out: frozenset[int]) -> float:
+    """The bound for a given set S, here by places: its rounds cost 1, and neither miss anything nor are missed."""
+    number, log, closed, falls = in_order(k, tuning, journal)
+    set_s = closed | {number[place] for place in left_out}
+    bound = 2 * log[-1].alpha * (math.sqrt(k) - 1) + (log[-1].beta + falls) * math.log(k) + len(set_s)
+    for s, own in enumerate(log, 1):
+        if s not in set_s:
+            missing = [t for t in range(s + 1, len(log) + 1) if t not in set_s and s not in log[t - 1].known]
+            bound += k / (own.alpha * math.sqrt(k) + 2 * own.beta)
+            bound += sum(1 / (log[t - 1].beta + log[t - 1].alpha / 2) for t in missing)
+    return bound
+
+
+class Whole(NamedTuple):
+    """A journal folded event by event."""
+
+    certificate: float
+    capped: frozenset[int]  # the places of decisions whose charge reached 1 while they waited
+
+
+def whole(k: int, tuning: Tuning, journal: list[Event]) -> Whole:
+    shared, capped = SharedLearner(FTRL(k, tuning, seed=0), 0), set[int]()
+    for event in journal:
+        fold(shared, [event])
+        clock = shared.learner._clock[0]
+        rows = shared.learner._ledger[: clock["rows"]]
+        waits = (rows["probability"] > 0) | (rows["probability"] == -clock["solves"])
+        capped |= set(rows["round"][waits & (rows["round"] <= clock["capped"])].tolist())
+    places = [event.seq for event in journal if not event.decision]
+    learner = shared.learner
+    certificate = learner._uncapped_certificate(learner._clock[0])
+    return Whole(certificate, frozenset(places[round - 1] for round in capped))
+
+
+@pytest.mark.parametrize("tuning", [Simple(), Advanced(), Advanced(scale=3.0)], ids=repr)
+@pytest.mark.parametrize(("replicas", "lag"), [(1, 0), (2, 0), (2, 4), (3, 12), (3, 60)])
+def test_the_certificate_is_never_below_what_is_proven(tuning: Tuning, replicas: int, lag: int) -> None:
+    generator = np.random.default_rng([replicas, lag])
+    for _ in range(40):
+        k = int(generator.choice([2, 5, 40]))
+        journal = story(generator, k, tuning, replicas=replicas, lag=lag).journal
+        folded = whole(k, tuning, journal)
+        assert folded.certificate > literal_without(k, tuning, journal, folded.capped) * (1 - 1e-11)
+
+
+@pytest.mark.parametrize("tuning", [Simple(), Advanced(), Advanced(scale=3.0)], ids=repr)
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_without_lag_the_certificate_is_its_definition(tuning: Tuning, replicas: int) -> None:
+    ratios = above_its_definition(tuning, games=40, replicas=replicas, lag=0)
+    assert ratios == pytest.approx([1.0] * 40, rel=1e-11)
+
+
+def above_its_definition(tuning: Tuning, *, games: int, replicas: int, lag: int, n: int = 60) -> list[float]:
+    generator = np.random.default_rng([replicas, lag])
+    ratios = []
+    for _ in range(games):
+        k = int(generator.choice([2, 5, 40]))
+        played = story(generator, k, tuning, replicas=replicas, lag=lag, n=n)
+        learner = played.copies[0].learner
+        exact = literal(k, tuning, played.journal)
+        ratios.append(learner._uncapped_certificate(learner._clock[0]) / exact)
+    return ratios
+
+
+@pytest.mark.parametrize("tuning", [Simple(), Advanced()], ids=repr)
+def test_the_certificate_is_near_its_definition(tuning: Tuning) -> None:
+    assert max(above_its_definition(tuning, games=4, replicas=3, lag=12, n=400)) < 1.25
+    assert max(above_its_definition(tuning, games=2, replicas=3, lag=4, n=800)) < 1.05
+
+
+@pytest.mark.parametrize("tuning", [Simple(), Advanced()], ids=repr)
+@pytest.mark.parametrize("reported", [0, 30, 300])
+def test_one_who_was_away_for_long_pays_for_it(tuning: Tuning, reported: int) -> None:
+    """300 rounds pass before somebody writes down 40 that were drawn at the very start."""
+    away = Replica(2, tuning)
+    drawn, journal = away.shared.learner.outlook().drawn, list[Event]()
+    for seq in range(1, 301):
+        away.catch_up(journal, seq - 1)
+        journal.append(Event(seq, seq - 1, seq % 2, 0.5, away.shared.learner.outlook().drawn))
+    journal += [Event(300 + place, decision=place, loss=0.5) for place in range(1, reported + 1)]
+    journal += [Event(300 + reported + place, 0, 0, 0.5, drawn) for place in range(1, 41)]
+    folded = whole(2, tuning, journal)
+    assert folded.certificate > literal_without(2, tuning, journal, folded.capped) * (1 - 1e-11)
+
+
+def test_rates_never_fall_below_those_of_any_round_that_was_entered() -> None:
+    shared = SharedLearner(FTRL(3, Simple(), seed=0), 0)
+    shared.enter(range(1, 101), 0, [0] * 100, [1 / 3] * 100, None)
+    shared.enter([101], 100, [0], [1 / 3], None)
+    drawn = shared.learner.outlook().drawn
+    for seq in range(102, 203):
+        shared.tell(seq, seq - 101, 0.5)
+    shared.enter([203], 202, [0], [1 / 3], None)  # by somebody who knows all, so with lower rates
+    shared.enter([204], 101, [0], [1 / 3], drawn)
+    shared.enter([205], 204, [0], [1 / 3], None)
+    assert shared.learner.rates >= rates_of(drawn, Simple(), 3)
+    assert shared.learner.rates[1] >= rates_of(drawn, Simple(), 3)[1]
+
+
+def test_open_rounds_pay_for_the_lowest_beta_since_the_draw() -> None:
+    """As much as the overtaken round owes for those that were drawn after it, with the lowest rates there may be."""
+    learner = FTRL(2, Simple(), seed=0)
+    early = learner.ask(3)
+    drawn = learner.outlook().drawn
+    for decision in early:
+        learner.tell(decision.round, 0.5)
+    lowest = rates_of(learner.outlook().drawn, Simple(), 2)
+    learner.ask()
+    lag, before = learner.overtake(drawn), float(learner._clock["drift"][0])
+    learner.record_batch([0], [0.5], lag=lag)
+    paid = float(learner._clock["drift"][0]) - before
+    assert paid == pytest.approx(1 / (lowest[1] + lowest[0] / 2))
+    assert paid > 1 / (lag.beta + lag.alpha / 2)
+
+
+def state(shared: SharedLearner) -> bytes:
+    return msgspec.msgpack.encode(shared.state())
+
+
+@pytest.mark.parametrize("name", TUNINGS)
+def test_copies_agree_to_the_last_bit_however_they_came_there(name: str) -> None:
+    generator = np.random.default_rng(len(name))
+    for _ in range(20):
+        k = int(generator.choice([2, 5, 40]))
+        played = story(generator, k, TUNINGS[name], replicas=3, lag=12)
+        anew = SharedLearner(FTRL(k, TUNINGS[name], seed=0), 0)
+        for start in range(0, len(played.journal), 7):  # with a stop and a start in between
+            fold(anew, played.journal[start : start + 7])
+            anew = SharedLearner.restore(msgspec.msgpack.decode(state(anew)), TUNINGS[name])
+        assert {state(copy) for copy in (*played.copies, anew)} == {state(anew)}
+        assert len(anew._places) == anew.learner.outstanding
+
+
+def grouped(journal: list[Event], shared: SharedLearner) -> None:
+    """As `fold`, but decisions drawn together are entered together."""
+    group: list[Event] = []
+    for event in [*journal, Event(0, decision=1)]:
+        if group and (event.decision or event.seen != group[0].seen):
+            seqs, arms = [one.seq for one in group], [one.arm for one in group]
+            probabilities, edges = [one.probability for one in group], [one.edge for one in group]
+            shared.enter(seqs, group[0].seen, arms, probabilities, group[0].drawn, edges)
+            group = []
+        if event.decision and event.seq:
+            fold(shared, [event])
+        elif event.seq:
+            group.append(event)
+
+
+def test_half_a_group_and_then_the_rest_makes_no_difference() -> None:
+    generator = np.random.default_rng(3)
+    for _ in range(40):
+        played = story(generator, 3, Shadow(), replicas=3, lag=10)
+        together = SharedLearner(FTRL(3, Shadow(), seed=0), 0)
+        grouped(played.journal, together)
+        assert state(together) == state(played.copies[0])
+
+
+def test_one_copy_that_is_never_behind_is_the_learner_itself() -> None:
+    """Nothing of this may change what a single learner does: ask and tell, bit for bit."""
+    generator = np.random.default_rng(4)
+    played = story(generator, 4, Shadow(), replicas=1, lag=0, n=300)
+    plain, rounds = FTRL(4, Shadow(), seed=0), dict[int, int]()
+    index = 0
+    while index < len(played.journal):
+        event = played.journal[index]
+        if event.decision and event.loss is None:
+            plain.close(rounds[event.decision])
+        elif event.decision:
+            plain.tell(rounds[event.decision], event.loss or 0.0)
+        else:
+            group = [one for one in played.journal[index : index + 3] if not one.decision and one.seen == event.seen]
+            made = plain.record_batch([one.arm for one in group], [one.probability for one in group])
+            rounds |= {one.seq: decision.round for one, decision in zip(group, made, strict=True)}
+            index += len(group) - 1
+        index += 1
+    assert plain.snapshot() == played.copies[0].learner.snapshot()
+
+
+def literal_savings(k: int, tuning: Tuning, journal: list[Event]) -> float:
+    """docs/shadow.md: y and z of a round are those of the reports and the rates that its copy had when it drew."""
+    decisions = {event.seq: event for event in journal if not event.decision}
+    reports = [event for event in journal if event.decision and event.loss is not None]
+    suffered = savings = 0.0
+    for earlier, report in enumerate(reports):
+        own, loss = decisions[report.decision], report.loss or 0.0
+        losses = np.zeros(k)
+        for known in reports:
+            if known.seq <= own.seen:
+                losses[decisions[known.decision].arm] += (known.loss or 0.0) / decisions[known.decision].probability
+        assert own.drawn is not None
+        alpha, beta = rates_of(own.drawn, tuning, k)
+        bold, careful = slow_argmin(losses, alpha, 0.0), slow_argmin(losses, alpha, beta)
+        mean = suffered / max(1, earlier)
+        savings += (loss - mean) * (bold[own.arm] - careful[own.arm]) / own.probability
+        suffered += loss
+    return savings
+
+
+def test_a_shadow_compares_what_the_copies_had_when_they_drew() -> None:
+    """Not what the fold has when it hears of it: that would be a comparison of two learners without lag."""
+    generator = np.random.default_rng(5)
+    for lag in (0, 8, 30):
+        played = story(generator, 3, Shadow(), replicas=3, lag=lag)
+        savings = float(played.copies[0].learner._clock["savings"][0])
+        assert savings == pytest.approx(literal_savings(3, Shadow(), played.journal), rel=1e-7)
+
+
+def test_edges_are_those_of_the_shadow() -> None:
+    assert not FTRL(3, Simple(), seed=0).outlook().edges.any()
+    learner = FTRL(3, Shadow(), seed=0)
+    learner.ask(20)
+    learner.tell(1, 1.0)
+    before = learner.snapshot()
+    x, edges, drawn = learner.outlook()
+    alpha, beta = rates_of(drawn, Shadow(), 3)
+    bold, careful = slow_argmin(learner.losses, alpha, 0.0), slow_argmin(learner.losses, alpha, beta)
+    np.testing.assert_array_equal(x, learner.distribution())
+    np.testing.assert_allclose(edges, (bold - careful) / x, rtol=1e-9)
+    assert learner.snapshot() == before
+
+
+@pytest.mark.parametrize("edges", [[0.5], [0.5, math.nan], [[0.5, 0.5]]])
+def test_edges_that_do_not_fit_are_refused(edges: list[float]) -> None:
+    learner = FTRL(2, Shadow(), seed=0)
+    with pytest.raises(InvalidInput, match="each decision needs its edge"):
+        learner.record_batch([0, 1], [0.5, 0.5], lag=learner.overtake(learner.outlook().drawn), edges=edges)
+
+
+def lossy(suffered: float) -> FTRL:
+    """A learner that has lost so much, with some rounds open."""
+    learner = FTRL(2, Shadow(), seed=0)
+    for _ in range(1000):
+        learner.tell(learner.ask().round, 0.5)
+    snapshot = learner.snapshot()
+    snapshot["clock"]["suffered"], snapshot["losses"] = suffered, [0.0, 50_000.0]
+    learner = FTRL.restore(snapshot)
+    learner.record_batch([1] * 6, [0.5] * 6)
+    return learner
+
+
+def test_an_alarm_of_the_solve_before_they_are_entered_is_paid_for_too() -> None:
+    def raises(learner: FTRL) -> bool:
+        copy = FTRL.restore(learner.snapshot())
+        copy.ask()
+        return bool(copy._clock["alarm"][0])
+
+    low, high = 0.0, 1000.0
+    for _ in range(20):
+        middle = (low + high) / 2
+        low, high = (low, middle) if raises(lossy(middle)) else (middle, high)
+    learner = lossy(low)
+    drawn = learner.outlook().drawn
+    for _ in range(30):  # late outcomes replace their default
+        learner.amend(Decision(1, 1, 0.5), 0.0, 1.0)
+    assert not learner._clock["alarm"][0]
+    assert learner.overtake(drawn).surcharge == 1
+    assert learner._clock["alarm"][0]
+
+
+def test_a_distribution_that_serves_several_draws_cannot_be_shared() -> None:
+    with pytest.raises(InvalidInput, match="refresh must be 1, got 3"):
+        SharedLearner(FTRL(2, seed=0, refresh=3), 0)
+
+
+def test_an_alarm_is_paid_for_by_those_who_had_not_heard_it() -> None:
+    shared = SharedLearner(FTRL(2, Shadow(), seed=0), 0)
+    before = shared.learner.outlook().drawn
+    shared.enter([1], 0, [0], [0.5], before)
+    shared.enter([2], 1, [0], [0.5], None)
+    quiet = SharedLearner.restore(msgspec.msgpack.decode(state(shared)))
+    shared.learner._clock["alarm"] = 1
+    for copy in (shared, quiet):
+        copy.enter([3, 4], 0, [0, 1], [0.5, 0.5], before)
+    difference = shared.learner._clock["charge"][0] - quiet.learner._clock["charge"][0]
+    assert difference == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [Drawn(9, 0, 0, 0, 0), Drawn(0, 0, 0, 99, 0), Drawn(0, 0, 0, -1, 0), Drawn(1, 0, 1, 0, 0), None],
+)
+def test_what_was_never_a_state_of_it_is_refused_and_nothing_changes(wrong: Drawn | None) -> None:
+    shared = SharedLearner(FTRL(2, seed=0), 0)
+    shared.enter([1], 0, [0], [0.5], None)
+    shared.tell(2, 1, 1.0)
+    shared.enter([3], 2, [0], [0.5], None)
+    before = state(shared)
+    with pytest.raises(InvalidInput, match=r"earlier state|not known"):
+        shared.enter([4], 1, [0], [0.5], wrong)
+    with pytest.raises(InvalidInput, match="does not wait"):
+        shared.tell(4, 1, 1.0)
+    assert state(shared) == before
+
+
+def test_places_are_found_while_they_wait() -> None:
+    generator = np.random.default_rng(6)
+    places, model = Places(), dict[int, int]()
+    seq = 0
+    for round in range(1, 3000):
+        seq += int(generator.integers(1, 5))
+        places.add([seq], round)
+        model[seq] = round
+        for _ in range(2):
+            asked = int(generator.integers(1, seq + 3))
+            assert places.take(asked) == model.pop(asked, 0)
+        if round % 500 == 0:
+            places = Places(*places.state())
+        assert len(places) == len(model)

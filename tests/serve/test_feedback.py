@@ -1,0 +1,300 @@
+"""Feedback: applied, duplicate, conflicting, unknown, expired, late, amended, each with one exact effect."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from belated.serve.domain import ids
+from belated.serve.domain.entries import Kind
+from belated.serve.domain.settings import Outcome
+from belated.serve.engine.requests import Item
+from tests.support.engines import LOSSES, Clock, Driven, counts, last_entry, state
+
+WAIT = 60.0
+
+
+@pytest.fixture
+def driven(tmp_path: Path) -> Driven:
+    return Driven(tmp_path)
+
+
+def test_the_first_report_is_applied(driven: Driven) -> None:
+    driven.create()
+    [decision] = driven.decide()
+    driven.clock.advance(2.5)
+    assert driven.tell(decision, 0.25) == "applied"
+    entry = last_entry(driven)
+    assert (entry.kind, entry.value, entry.old, entry.revision) == (Kind.REPORTED, 0.25, None, 0)
+    assert entry.at - entry.decided_at == 2_500_000
+    assert counts(driven) == {"decisions": 1, "reported": 1}
+    arm = driven["layout"].arms.index(decision.arm)
+    assert driven["layout"].learner.losses[arm] == pytest.approx(0.75 / decision.probability)
+
+
+def test_the_same_again_is_a_duplicate_and_changes_nothing(driven: Driven) -> None:
+    driven.create()
+    [decision] = driven.decide()
+    driven.tell(decision, 0.25)
+    before = state(driven)
+    for amend in (False, True):
+        assert driven.tell(decision, 0.25, amend=amend) == "duplicate"
+    assert state(driven) == before
+
+
+def test_another_value_is_a_conflict_unless_it_is_an_amendment(driven: Driven) -> None:
+    driven.create()
+    [decision] = driven.decide()
+    driven.tell(decision, 0.25)
+    before = state(driven)
+    assert driven.tell(decision, 0.5) == 409
+    assert state(driven) == before
+    assert driven.tell(decision, 0.5, amend=True) == "amended"
+    entry = last_entry(driven)
+    assert (entry.kind, entry.value, entry.old, entry.revision) == (Kind.AMENDED, 0.5, 0.25, 1)
+    assert driven.tell(decision, 0.5) == "duplicate"
+    assert driven.tell(decision, 0.25) == 409
+    assert driven.tell(decision, 1.0, amend=True) == "amended"
+    assert last_entry(driven).revision == 2
+    assert counts(driven) == {"decisions": 1, "reported": 1, "amended": 2}
+    assert driven["layout"].learner.losses.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_an_amendment_of_nothing_is_a_first_report(driven: Driven) -> None:
+    driven.create()
+    [decision] = driven.decide()
+    assert driven.tell(decision, 0.5, amend=True) == "applied"
+
+
+def test_a_batch_is_judged_in_its_order(driven: Driven) -> None:
+    driven.create()
+    one, two = driven.decide(size=2)
+    items = [
+        Item(one.id, "reward", 0.25),
+        Item(one.id, "reward", 0.25),
+        Item(two.id, "reward", 1.0),
+        Item(one.id, "reward", 0.5),
+        Item(one.id, "reward", 0.5, amend=True),
+        Item(one.id, "reward", 0.5),
+        Item("nonsense", "reward", 0.5),
+        Item(one.id, "loss", 0.5),
+        Item(one.id, "reward", 0.0, amend=True),
+    ]
+    expected = ["applied", "duplicate", "applied", 409, "amended", "duplicate", 404, 422, "amended"]
+    assert driven.tell_all(items) == expected
+    assert [found.outcome and found.outcome.value for found in driven.decisions()] == [0.0, 1.0]
+    assert [entry.value for entry in driven.engine.journal.history(driven.decisions()[0].decision.seq)] == [
+        0.25,
+        0.5,
+        0.0,
+    ]
+    assert counts(driven) == {"decisions": 2, "reported": 2, "amended": 2}
+
+
+def test_an_unknown_decision_is_not_found(driven: Driven) -> None:
+    driven.create()
+    [decision] = driven.decide()
+    wanted = ids.decode(decision.id)
+    assert wanted is not None
+    at = wanted.milliseconds * 1000
+    wrong = [
+        "",
+        "nonsense",
+        "1",
+        decision.id[:-1],
+        decision.id + "0",
+        decision.id.replace("-7", "-4", 1),
+        "00000000-0000-0000-0000-000000000000",
+        ids.encode(at, wanted.seq, wanted.nonce ^ 1),
+        ids.encode(at + 1000, wanted.seq, wanted.nonce),
+        ids.encode(at, wanted.seq + 1, wanted.nonce),
+        ids.encode(at, 1, wanted.nonce),  # the experiment's own entry
+        ids.encode(at, 2**40 - 1, wanted.nonce),
+    ]
+    before = state(driven)
+    assert [driven.tell(id, 1.0) for id in wrong] == [404] * len(wrong)
+    assert state(driven) == before
+    assert driven.tell(decision.id.upper(), 1.0) == "applied"  # a UUID may be written so
+
+
+def test_an_outcome_is_no_decision(driven: Driven) -> None:
+    """The nonce is repeated in the outcome's entry; still only the decision has the id."""
+    driven.create()
+    [decision] = driven.decide()
+    driven.tell(decision, 1.0)
+    entry = last_entry(driven)
+    assert driven.tell(ids.encode(entry.at, entry.seq, entry.nonce), 0.0) == 404
+
+
+def test_a_report_of_another_experiment_than_the_keys_is_not_found(driven: Driven) -> None:
+    driven.create()
+    driven.create("other")
+    item = Item(driven.decide()[0].id, "reward", 1.0)
+    assert driven.tell_all([item], only="other") == [404]
+    assert driven.tell_all([item], only="layout") == ["applied"]
+
+
+@pytest.mark.parametrize("value", [-0.001, 1.001, 1e300, float("nan"), float("inf"), -float("inf")])
+def test_a_value_out_of_range_is_refused(driven: Driven, value: float) -> None:
+    driven.create()
+    [decision] = driven.decide()
+    assert driven.tell(decision, value) == 422
+    assert counts(driven) == {"decisions": 1}
+
+
+def test_the_word_must_be_that_of_the_experiment(driven: Driven) -> None:
+    driven.create("rewarded")
+    driven.create("lossy", outcome=Outcome(-5, 5, "lower"))
+    [one], [two] = driven.decide("rewarded"), driven.decide("lossy")
+    assert driven.tell(one, 0.5, word="loss") == driven.tell(two, 0.5, word="reward") == 422
+    assert driven.tell(one, 0.5) == driven.tell(two, -5, word="loss") == "applied"
+    assert driven["lossy"].learner.losses.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_a_zero_has_no_sign(driven: Driven) -> None:
+    """So that what is folded now is what a restart reads."""
+    driven.create(outcome=LOSSES)
+    [decision] = driven.decide()
+    assert driven.tell(decision, -0.0, word="loss") == "applied"
+    assert str(last_entry(driven).value) == "0.0"
+    assert str(driven["layout"].learner.losses.max()) == "0.0"
+
+
+# -- what a report may cross ----------------------------------------------------------------------------------------
+
+
+def test_feedback_counts_after_the_experiment_closed(driven: Driven) -> None:
+    driven.create(reward_wait=WAIT, default_outcome=0.0)
+    one, two = driven.decide(size=2)
+    driven.close()
+    assert driven.tell(one, 0.5) == "applied"
+    assert driven["layout"].learner.losses.any()
+    driven.clock.advance(WAIT)
+    driven.engine.expire()
+    assert driven.tell(two, 1.0) == "late"
+    assert counts(driven) == {"decisions": 2, "reported": 1, "expired": 1, "late": 1}
+
+
+def test_feedback_of_a_retired_arm_counts(driven: Driven) -> None:
+    driven.create(reward_wait=WAIT)
+    decisions = driven.decide(size=40)
+    driven.change(retire=("b",))
+    of_b = [one for one in decisions if one.arm == "b"]
+    assert driven.tell(of_b[0], 0.25) == "applied"
+    sums = driven["layout"].past[0].earnings.sums(1)
+    assert sums.outcomes == 1
+    assert sums.total == pytest.approx(0.5 + (0.75 - 0.5) / of_b[0].probability)  # half the range is the first centre
+    assert driven["layout"].reports[1] == 1
+    driven.clock.advance(WAIT)
+    driven.engine.expire()
+    assert driven.tell(of_b[1], 0.25) == "late"
+    assert driven.tell(of_b[1], 0.5, amend=True) == "amended"
+    assert driven["layout"].reports[1] == 2
+    assert driven["layout"].counts.outstanding == 0
+
+
+def test_two_experiments_do_not_touch_each_other(tmp_path: Path) -> None:
+    """Interleaved, even in one batch, each is what it would be alone."""
+    clocks, alone = Clock(), dict[str, Driven]()
+    both = Driven(tmp_path, clock=clocks)
+    settings: dict[str, Any] = {"one": {"reward_wait": WAIT}, "two": {"outcome": Outcome(0, 10, "lower")}}
+    words = {"one": "reward", "two": "loss"}
+    for name, chosen in settings.items():
+        (tmp_path / name).mkdir()
+        alone[name] = Driven(tmp_path / name, clock=clocks)
+        for driven in (both, alone[name]):
+            driven.create(name, **chosen)
+    for step in range(20):
+        together = []
+        for name in settings:
+            [mixed] = both.decide(name)
+            place = both[name].arms.index(mixed.arm)
+            alone[name]._generator = FixedDraw(alone[name], name, place)  # type: ignore[assignment]
+            alone[name].engine._generator = alone[name]._generator
+            [single] = alone[name].decide(name)
+            assert (single.arm, single.probability) == (mixed.arm, mixed.probability)
+            if step % 3:
+                together.append(Item(mixed.id, words[name], step / 20))
+                assert alone[name].tell(single, step / 20, word=words[name]) == "applied"
+        assert both.tell_all(together) == ["applied"] * len(together)
+        clocks.advance(10)
+        for driven in (both, *alone.values()):
+            driven.engine.expire()
+    for name, driven in alone.items():
+        assert both[name].learner.snapshot() == driven[name].learner.snapshot()
+        assert both[name].counts == driven[name].counts
+    assert both["one"].counts.expired > 0 == both["two"].counts.expired
+
+
+class FixedDraw:
+    """Draws the arm at a place, whatever the distribution."""
+
+    def __init__(self, driven: Driven, name: str, place: int) -> None:
+        self._sum = np.cumsum(np.append(0.0, driven[name].distribution()))
+        self._middle = (self._sum[place] + self._sum[place + 1]) / 2
+
+    def random(self, size: int) -> Any:
+        return np.full(size, self._middle / self._sum[-1])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_number_of_amendments_can_be_folded(tmp_path: Path, seed: int) -> None:
+    """Rounding errors of the sums must not make the learner refuse what the journal has: refunds of all amounts."""
+    driven, generator = Driven(tmp_path), np.random.default_rng(seed)
+    driven.create(arms=("a",), outcome=Outcome(0, 1e6, "lower"))
+    decisions = driven.decide(size=30)
+    for one in decisions:
+        driven.tell(one, round(10 ** generator.uniform(-2, 6), 2), word="loss")
+    driven.tell(driven.decide()[0], 1e-11, word="loss")
+    for one in decisions:
+        assert driven.tell(one, 0.0, word="loss", amend=True) == "amended"
+    driven.restart()
+    assert driven["layout"].learner.losses[0] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_what_is_proven_stays_true_when_outcomes_are_replaced(driven: Driven) -> None:
+    """Every outcome is first assumed to be the same, and the truth comes late: nothing could be learned in time."""
+    driven.create(arms=("a", "b"), outcome=Outcome(better="lower"), reward_wait=1.0, default_outcome=0.5)
+    decisions = []
+    for _ in range(40):
+        decisions += driven.decide(size=10)
+        driven.clock.advance(1.0)
+        driven.engine.expire()
+    for one in decisions:
+        assert driven.tell(one, float(one.arm == "b"), word="loss") == "late"
+    regret = sum(one.arm == "b" for one in decisions)
+    proven, measured = driven["layout"].certificates()
+    assert proven >= regret
+    assert measured >= regret
+
+
+def test_silence_is_not_success(driven: Driven) -> None:
+    """Only successes are told, failures are waited for: what is not known yet counts as the default."""
+    driven.create(reward_wait=WAIT, default_outcome=0.0)
+    generator = np.random.default_rng(99)
+    for _ in range(20):
+        for one in driven.decide(size=100):
+            if generator.random() < 0.1:
+                driven.tell(one, 1.0)
+    for found in driven["layout"].estimates():
+        assert found is not None
+        assert found.low <= 0.9 <= found.high
+        assert found.high - found.low < 0.12
+    driven.clock.advance(WAIT)
+    before = driven["layout"].estimates()
+    while driven.engine.expire():
+        pass
+    assert driven["layout"].counts.outstanding == 0
+    assert driven["layout"].estimates() == before
+
+
+def test_time_goes_on_when_the_clock_is_set_back(driven: Driven) -> None:
+    driven.create(reward_wait=10.0)
+    driven.clock.advance(1e7)
+    driven.decide()
+    driven.clock.advance(-1e7)
+    driven.engine.expire()
+    driven.clock.advance(11.0)
+    driven.engine.expire()
+    assert driven["layout"].counts.expired == 1

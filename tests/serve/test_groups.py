@@ -1,0 +1,121 @@
+"""Requests that are committed together: each gets its own answer, as if it had come alone."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from belated.serve.domain.entries import Kind
+from belated.serve.domain.refusals import Problem
+from belated.serve.domain.settings import Settings
+from belated.serve.engine.requests import Answers, Close, Create, Decide, Item, Report
+from belated.serve.store.journal import entries
+from belated.serve.store.verify import verify
+from tests.support.engines import Driven
+
+
+@pytest.fixture
+def driven(tmp_path: Path) -> Driven:
+    driven = Driven(tmp_path)
+    driven.create()
+    return driven
+
+
+def ids_of(result: Any) -> list[str]:
+    assert isinstance(result, Answers)
+    return [one.id for one in result.decisions]
+
+
+def assert_sound(driven: Driven) -> None:
+    driven.engine.snapshot()
+    assert verify(driven.engine.journal).problems == []
+
+
+def test_one_key_twice_in_a_group_has_one_effect(driven: Driven) -> None:
+    first, again, other, size, plain = driven.engine.process(
+        [
+            Decide("layout", 2, "k"),
+            Decide("layout", 2, "k"),
+            Decide("layout", 1, "l"),
+            Decide("layout", 3, "k"),
+            Decide("layout"),
+        ]
+    )
+    assert ids_of(first) == ids_of(again)
+    assert isinstance(first, Answers)
+    assert isinstance(again, Answers)
+    assert (first.replayed, again.replayed) == (False, True)
+    assert isinstance(size, Problem)
+    assert size.status == 422
+    assert len({*ids_of(first), *ids_of(other), *ids_of(plain)}) == 4
+    assert [found.decision.round for found in driven.decisions()] == [1, 2, 3, 4]
+    assert_sound(driven)
+
+
+def test_experiments_mixed_in_a_group_stay_apart(driven: Driven) -> None:
+    driven.create("other", ("x", "y"))
+    names = ["layout", "other", "layout", "other", "layout"]
+    results = driven.engine.process([Decide(name, 1, "k" if place < 2 else None) for place, name in enumerate(names)])
+    for name, result in zip(names, results, strict=True):
+        assert isinstance(result, Answers)
+        assert [(one.experiment.name, one.arm in driven[name].arms) for one in result.decisions] == [(name, True)]
+    rounds = {name: [found.decision.round for found in driven.decisions(name)] for name in ("layout", "other")}
+    assert rounds == {"layout": [1, 2, 3], "other": [1, 2]}
+    assert_sound(driven)
+
+
+def test_what_is_drawn_together_knows_nothing_of_what_is_reported_with_it(driven: Driven) -> None:
+    known = driven.decide(size=20)
+    before = driven["layout"].distribution().tolist()
+    items = [Item(one.id, "reward", 0.0) for one in known]
+    statuses, drawn = driven.engine.process([Report(items), Decide("layout", 50)])
+    assert statuses == ["applied"] * 20
+    assert isinstance(drawn, Answers)
+    assert {one.probability for one in drawn.decisions} <= set(before)
+    assert driven["layout"].distribution().tolist() != before
+    kinds = [entry.kind for entry in entries(driven.engine.journal, 21)]
+    assert kinds == [Kind.DECIDED] * 50 + [Kind.REPORTED] * 20
+    assert_sound(driven)
+
+
+def test_reports_of_one_decision_in_several_requests(driven: Driven) -> None:
+    [decision] = driven.decide()
+    reports = [
+        Report([Item(decision.id, "reward", value, amend)]) for value, amend in ((1, False), (1, False), (0, True))
+    ]
+    assert driven.engine.process(reports) == [["applied"], ["duplicate"], ["amended"]]
+    assert driven["layout"].counts.amended == driven["layout"].counts.reported == 1
+    assert_sound(driven)
+
+
+def test_experiments_are_made_and_closed_in_the_order_of_the_group(driven: Driven) -> None:
+    early, made, drawn, _, late = driven.engine.process(
+        [Decide("new"), Create(Settings("new", ["a"])), Decide("new"), Close("new"), Decide("new")]
+    )
+    assert isinstance(early, Problem)
+    assert early.status == 404
+    assert made == (driven["new"], True)
+    assert len(ids_of(drawn)) == 1
+    assert isinstance(late, Problem)
+    assert late.status == 409
+    assert_sound(driven)
+
+
+def test_a_key_is_honoured_after_the_experiment_closed(driven: Driven) -> None:
+    """A retry must get the answer that was lost on the way."""
+    first = driven.decide(key="k")
+    driven.close()
+    assert driven.decide(key="k") == first
+    assert driven.do(Decide("layout", 1, "l")).status == 409
+
+
+def test_arms_are_drawn_as_often_as_their_probabilities_say(driven: Driven) -> None:
+    for _ in range(40):
+        [decision] = driven.decide()
+        driven.tell(decision, {"a": 1.0, "b": 0.5, "c": 0.0}[decision.arm])
+    x = driven["layout"].distribution().tolist()
+    assert max(x) > 2 * min(x)
+    drawn = [one.arm for one in driven.decide(size=10_000)]
+    for arm, probability in zip("abc", x, strict=True):
+        error = (probability * (1 - probability) / 10_000) ** 0.5
+        assert abs(drawn.count(arm) / 10_000 - probability) < 4 * error

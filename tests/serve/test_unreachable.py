@@ -1,0 +1,156 @@
+"""A store that cannot be reached for a while: what a server does meanwhile, and that nothing of it remains."""
+
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event, Lock, Semaphore
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from belated.errors import StoreUnreachable
+from belated.serve.domain.entries import Entry
+from belated.serve.domain.refusals import Problem
+from belated.serve.engine.engine import Engine
+from belated.serve.engine.requests import Answers, Decide, Item, Report, Request
+from belated.serve.service.service import Service
+from belated.serve.store.journal import Journal
+from tests.support.engines import Driven, counts, state
+
+
+@pytest.fixture
+def driven(tmp_path: Path) -> Driven:
+    return Driven(tmp_path)
+
+
+def fail_at(driven: Driven, method: str, number: int) -> None:
+    """The journal cannot be reached at the call of this number, counted from 1, and can be again after it."""
+    journal, called, calls = driven.engine.journal, getattr(driven.engine.journal, method), [0]
+
+    def reach(*arguments: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == number:
+            raise StoreUnreachable("cut")
+        return called(*arguments)
+
+    setattr(journal, method, reach)
+
+
+# -- the engine ------------------------------------------------------------------------------------------------------
+
+
+def test_waits_that_were_looked_at_before_a_cut_end_after_it(driven: Driven) -> None:
+    for name in ("one", "two"):
+        driven.create(name, reward_wait=10.0)
+        driven.decide(name)
+    driven.clock.advance(11)
+    fail_at(driven, "decisions", 2)
+    with pytest.raises(StoreUnreachable):
+        driven.engine.expire()
+    driven.engine.expire()
+    assert [counts(driven, name) for name in ("one", "two")] == [{"decisions": 1, "expired": 1}] * 2
+
+
+def test_another_thread_may_ask_for_the_time_while_the_clock_is_behind(driven: Driven) -> None:
+    """As a view does while the writer works, on a machine whose clock is a little behind that of another server."""
+    driven.create()
+    driven.clock.advance(-0.001)
+    engine, lines = driven.engine, [0]
+
+    def interfere(frame: FrameType, event: str, _: Any) -> Any:
+        if frame.f_code is not Engine.now.__code__:
+            return None
+        if event == "line":  # between any two lines the other thread finds that the clock has caught up
+            lines[0] += 1
+            engine._behind = None
+        return interfere
+
+    sys.settrace(interfere)
+    try:
+        assert engine.now() == engine.fold.at
+    finally:
+        sys.settrace(None)
+    assert lines[0] > 3
+
+
+@pytest.mark.parametrize("method", ["requested", "find", "append"])
+def test_a_group_that_is_cut_off_half_way_leaves_nothing_behind(driven: Driven, method: str) -> None:
+    driven.create()
+    [decision] = driven.decide()
+    before = state(driven)
+    group: list[Request] = [Decide("layout", 2, "k"), Report([Item(decision.id, "reward", 1.0)])]
+    fail_at(driven, method, 1)
+    with pytest.raises(StoreUnreachable):
+        driven.engine.process(group)
+    assert state(driven) == before
+    answers, statuses = driven.engine.process(group)
+    assert isinstance(answers, Answers)
+    assert (answers.replayed, statuses) == (False, ["applied"])
+    assert counts(driven) == {"decisions": 3, "reported": 1}
+
+
+def test_a_group_that_is_written_but_not_answered_has_one_effect(driven: Driven) -> None:
+    """The connection is lost when the database has committed: nothing is folded but what is read later."""
+    driven.create()
+    [decision] = driven.decide()
+    folded, append = state(driven)[1], driven.engine.journal.append
+
+    def lose(entries: Sequence[Entry]) -> list[int]:
+        append(entries)
+        raise StoreUnreachable("cut")
+
+    driven.engine.journal.append = lose  # type: ignore[method-assign]
+    group: list[Request] = [Decide("layout", 2, "k"), Report([Item(decision.id, "reward", 1.0)])]
+    with pytest.raises(StoreUnreachable):
+        driven.engine.process(group)
+    assert driven.engine.fold.snapshot().state == folded
+    driven.engine.journal.append = append  # type: ignore[method-assign]
+    driven.engine.catch_up()
+    answers, statuses = driven.engine.process(group)
+    assert isinstance(answers, Answers)
+    assert (answers.replayed, statuses) == (True, ["duplicate"])
+    assert counts(driven) == {"decisions": 3, "reported": 1}
+
+
+# -- those who only read ---------------------------------------------------------------------------------------------
+
+
+class Watched:
+    """A lock that tells when somebody comes to it."""
+
+    def __init__(self) -> None:
+        self._lock, self.coming = Lock(), Semaphore(0)
+
+    def acquire(self, timeout: float) -> bool:
+        self.coming.release()
+        return self._lock.acquire(timeout=timeout)
+
+    def release(self) -> None:
+        self._lock.release()
+
+
+def test_who_waits_behind_one_that_waited_in_vain_does_not_try_too(
+    driven: Driven, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a crowd of readers would wait one after the other."""
+    service, lock, is_cut, asked = Service(driven.engine), Watched(), Event(), list[Journal]()
+    monkeypatch.setattr(service, "_reading", lock)
+    monkeypatch.setattr("belated.serve.service.service.SHORT", 0.0)
+
+    def wait_in_vain(_: Journal) -> None:
+        is_cut.wait()
+        raise StoreUnreachable("cut")
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(service.ask, wait_in_vain)
+        assert lock.coming.acquire(timeout=10)
+        second = pool.submit(service.ask, asked.append)
+        assert lock.coming.acquire(timeout=10)
+        is_cut.set()
+    assert isinstance(first.exception(), StoreUnreachable)
+    refused = second.exception()
+    assert isinstance(refused, Problem)
+    assert (refused.status, refused.headers, asked) == (503, {"Retry-After": "1"}, [])
+    assert service.ask(lambda journal: journal.last()) == 0, "who comes later tries"

@@ -1,0 +1,176 @@
+"""An engine at work: what it acknowledged, and what of that a store has lost."""
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from belated.serve.domain import ids
+from belated.serve.domain.entries import MICROSECONDS, Kind
+from belated.serve.domain.settings import Settings
+from belated.serve.engine.engine import Engine
+from belated.serve.engine.requests import Answers, Create, Decide, Item, Report
+from belated.serve.store.journal import Journal, Key
+
+PATIENT = Settings("patient", ["blue", "green", "red"])
+HASTY = Settings("hasty", ["left", "right"], reward_wait=5.0, default_outcome=0.0)
+STEP = MICROSECONDS  # by which the clock moves between two requests
+BEGAN = 1_700_000_000 * MICROSECONDS
+
+
+class Chosen(NamedTuple):
+    """A decision was acknowledged."""
+
+    id: str
+    experiment: str
+    arm: str
+    probability: float
+    round: int
+    key: str
+    position: int
+
+
+class Sent(NamedTuple):
+    """A report was sent."""
+
+    id: str
+    value: float
+
+
+class Told(NamedTuple):
+    """A report was acknowledged."""
+
+    id: str
+    value: float
+
+
+class Admitted(NamedTuple):
+    """A key was handed out."""
+
+    id: str
+
+
+Fact = Chosen | Sent | Told | Admitted
+
+
+@final
+class Work:
+    """Requests of all kinds to an engine on this journal, one after the other; `facts` is what it acknowledged."""
+
+    def __init__(self, journal: Journal, random: Random, facts: list[Fact]) -> None:
+        self._journal, self._random, self.facts = journal, random, facts
+        self._time = BEGAN
+        self.engine = Engine(journal, clock=self._now, generator=np.random.default_rng(random.randrange(2**32)))
+        self._time = max(BEGAN, self.engine.fold.at)
+        self._next = self.decide
+
+    def _now(self) -> int:
+        return self._time
+
+    def create(self) -> None:
+        """The two experiments, whether they are there or not."""
+        for settings in (PATIENT, HASTY):
+            self.engine.process([Create(settings)])
+
+    def choose(self) -> str:
+        """What is to be done next, by name: a request, or one of the things that happen by themselves."""
+        steps = [self.decide, self.decide, self.report, self.report, self.expire, self.snapshot, self.admit]
+        self._next = self._random.choice(steps)
+        return self._next.__name__
+
+    def do(self) -> None:
+        """Do it."""
+        self._time += STEP
+        self._next()
+
+    def decide(self) -> None:
+        """A few requests that wait together; one of them is the repetition of an earlier one."""
+        asked = []
+        for _ in range(self._random.randint(1, 3)):
+            name = self._random.choice(("patient", "hasty"))
+            asked.append(Decide(name, self._random.choice((1, 1, 5)), f"{self._random.getrandbits(64):x}"))
+        earlier = [fact for fact in self.facts if isinstance(fact, Chosen)]
+        repeated = self._random.choice(earlier) if earlier else None
+        if repeated is not None:
+            size = sum(fact.key == repeated.key for fact in earlier)
+            asked.append(Decide(repeated.experiment, size, repeated.key))
+        for request, answer in zip(asked, self.engine.process(asked), strict=True):
+            assert isinstance(answer, Answers), answer
+            assert answer.replayed == (repeated is not None and request.key == repeated.key)
+            if not answer.replayed:
+                for position, one in enumerate(answer.decisions):
+                    what = one.id, one.experiment.name, one.arm, one.probability, one.round
+                    self.facts.append(Chosen(*what, request.key or "", position))
+
+    def report(self) -> None:
+        """Outcomes of some decisions, for the first time or amended; then the same again, which changes nothing."""
+        known = [fact.id for fact in self.facts if isinstance(fact, Chosen)]
+        sent = [Sent(id, self._random.random()) for id in self._random.sample(known, min(len(known), 4))]
+        items = [Item(one.id, "reward", one.value, amend=True) for one in sent]
+        self.facts += sent
+        for expected in ({"applied", "late", "amended"}, {"duplicate"}):
+            statuses: Any = self.engine.process([Report(items)])[0]
+            assert set(statuses) <= expected, statuses
+            self.facts += [Told(*one) for one in sent]
+
+    def expire(self) -> None:
+        """Some waits end."""
+        self._time += 2 * STEP
+        self.engine.expire()
+
+    def snapshot(self) -> None:
+        """The state is saved."""
+        self.engine.snapshot()
+
+    def admit(self) -> None:
+        """A key is made, as another process would."""
+        id = f"{self._random.getrandbits(64):x}"
+        self._journal.add_key(Key(id, b"", "admin", None, self._time))
+        self.facts.append(Admitted(id))
+
+
+def lost(engine: Engine, facts: Sequence[Fact]) -> list[str]:
+    """What was acknowledged and is not there as it was, or is there twice."""
+    journal = engine.journal
+    keys = {key.id for key in journal.keys()}  # noqa: SIM118
+    found = [f"the key {fact.id}" for fact in facts if isinstance(fact, Admitted) and fact.id not in keys]
+    found += [f"{fact}" for fact in facts if isinstance(fact, Chosen) and not is_kept(engine, fact)]
+    sent, told = words(facts, Sent), words(facts, Told)
+    found += [f"{told[id]} of {id}" for id in told if not are_kept(journal, id, sent[id], told[id])]
+    return found
+
+
+def words(facts: Sequence[Fact], kind: type[Sent | Told]) -> dict[str, list[float]]:
+    """By decision: its outcomes in the order in which they were sent or acknowledged."""
+    found: dict[str, list[float]] = {}
+    for fact in facts:
+        if isinstance(fact, kind) and fact.value not in found.setdefault(fact.id, []):
+            found[fact.id].append(fact.value)
+    return found
+
+
+def is_kept(engine: Engine, fact: Chosen) -> bool:
+    """Whether the decision is there, unchanged and alone under its key and place."""
+    experiment = engine.fold.by_name.get(fact.experiment)
+    if experiment is None:
+        return False
+    under = [one for one in engine.journal.requested(experiment.seq, fact.key) if one.position == fact.position]
+    return [
+        (ids.encode(one.at, one.seq, one.nonce or 0), experiment.arms[one.arm or 0], one.probability, one.round)
+        for one in under
+    ] == [(fact.id, fact.arm, fact.probability, fact.round)]
+
+
+def are_kept(journal: Journal, id: str, sent: list[float], told: list[float]) -> bool:
+    """Whether each acknowledged word is there once, in order, and after the last only such as were not answered."""
+    decoded = ids.decode(id)
+    assert decoded is not None
+    history = journal.history(decoded.seq)
+    said = [one.value for one in history if one.kind is not Kind.EXPIRED]
+    return (
+        said == [value for value in sent if value in said]
+        and set(told) <= set(said)
+        and [one.revision for one in history] == list(range(len(history)))
+        and sum(one.kind in (Kind.REPORTED, Kind.EXPIRED) for one in history) == 1
+    )

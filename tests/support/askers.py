@@ -1,0 +1,147 @@
+"""Clients of one server each that remember every answer, and all that got none or a refusal."""
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from threading import Event
+from typing import Any, NamedTuple, final
+
+import httpx
+
+from belated.serve.domain.entries import Kind
+from belated.serve.domain.ids import decode
+from belated.serve.store.journal import entries
+from belated.serve.store.postgres.journal import PostgresJournal
+from belated.serve.store.verify import verify
+from tests.support.crowd import check_folds
+from tests.support.service import Served
+from tests.support.waiting import until
+
+NAME = "cut"
+DECISIONS = f"/v1/experiments/{NAME}/decisions"
+PAUSE = 0.01  # seconds after a refusal
+
+
+class Call(NamedTuple):
+    """A request that may be sent again."""
+
+    path: str
+    body: dict[str, Any]
+    key: str = ""
+
+
+class Answered(NamedTuple):
+    """When it was sent and answered; status 0: not at all."""
+
+    sent_at: float
+    at: float
+    status: int
+
+
+@final
+class Asker:
+    """Asks for decisions and reports them, one after the other."""
+
+    def __init__(self, name: str, served: Served) -> None:
+        self._name, self.served, self._number = name, served, 0
+        self.answers: list[Answered] = []
+        self.got: dict[str, dict[str, Any]] = {}  # by key
+        self.told: dict[str, float] = {}  # by decision
+        self.unknown: list[Call] = []  # those without an answer, or with a refusal
+
+    def ask(self, over: Event) -> None:
+        """Until it is over."""
+        with self.served.client() as http:
+            while not over.is_set():
+                self._number += 1
+                call = Call(DECISIONS, {}, f"{self._name}-{self._number}")
+                decision = self.send(http, call)
+                if decision is None or self.send(http, report_of(decision, self._number)) is None:
+                    over.wait(PAUSE)
+
+    def send(self, http: httpx.Client, call: Call) -> dict[str, Any] | None:
+        """What was acknowledged; it must not be another than before."""
+        sent_at, status = time.monotonic(), 0
+        headers = {"Idempotency-Key": call.key} if call.key else {}
+        try:
+            response = http.post(call.path, json=call.body, headers=headers)
+            status = response.status_code
+        except httpx.TransportError:
+            pass
+        self.answers.append(Answered(sent_at, time.monotonic(), status))
+        if status in (0, 503):
+            assert status == 0 or response.headers["Retry-After"]
+            self.unknown.append(call)
+            return None
+        found: dict[str, Any] = response.raise_for_status().json()
+        if call.key:
+            assert self.got.setdefault(call.key, found) == found
+        else:
+            self.told[found["decision_id"]] = call.body["reward"]
+        return found
+
+    def retry(self, served: Served) -> list[Call]:
+        """Send what has no answer again, to this server: all of it has one then."""
+        calls, self.unknown = self.unknown, []
+        with served.client() as http:
+            for call in calls:
+                assert self.send(http, call) is not None
+        return calls
+
+    def since(self, began: float) -> list[Answered]:
+        """What was answered since then."""
+        return [one for one in self.answers if one.at > began]
+
+
+def report_of(decision: dict[str, Any], number: int) -> Call:
+    """An outcome that depends on the decision only, so that it is the same however often it is sent."""
+    return Call(f"/v1/decisions/{decision['decision_id']}/feedback", {"reward": number % 10 / 10})
+
+
+@contextmanager
+def asking(askers: Sequence[Asker]) -> Iterator[None]:
+    """All at once; what they find wrong is raised at the end."""
+    over = Event()
+    with ThreadPoolExecutor(len(askers)) as pool:
+        asked = [pool.submit(asker.ask, over) for asker in askers]
+        try:
+            yield
+        finally:
+            over.set()
+            for one in asked:
+                one.result()
+
+
+def wait_for_answers(askers: Sequence[Asker], number: int = 10) -> None:
+    """All have got some more decisions."""
+    before = [len(asker.got) for asker in askers]
+    until(lambda: all(len(asker.got) >= n + number for asker, n in zip(askers, before, strict=True)))
+
+
+def metrics(served: Served) -> dict[str, float]:
+    """Those that concern the whole server."""
+    lines = served.get("/metrics").raise_for_status().text.splitlines()
+    return {name: float(value) for name, value in (line.split() for line in lines if re.match(r"\w+ \S+$", line))}
+
+
+def check(replicas: Sequence[Served], url: str, askers: Sequence[Asker]) -> None:
+    """Nothing that was acknowledged is lost, all that was sent is there once, and all servers agree on it."""
+    check_folds(replicas, url, [NAME])
+    with closing(PostgresJournal(url)) as journal:
+        verdict, found = verify(journal), list(entries(journal))
+    assert (verdict.problems, verdict.unchecked) == ([], 0)
+    made = [entry for entry in found if entry.kind is Kind.DECIDED]
+    got = {key: place(one["decision_id"]) for asker in askers for key, one in asker.got.items()}
+    assert {entry.request: entry.seq for entry in made} == got
+    assert len(made) == len(got)
+    told = {place(id): reward for asker in askers for id, reward in asker.told.items()}
+    assert sorted((entry.decision, entry.value) for entry in found if entry.decision) == sorted(told.items())
+
+
+def place(id: str) -> int:
+    """Of a decision in the journal."""
+    decoded = decode(id)
+    assert decoded is not None
+    return decoded.seq

@@ -1,0 +1,152 @@
+"""Many visitors at once, and what must be true of a service after they have been there."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from random import Random
+from threading import Event, Semaphore
+from typing import NamedTuple
+
+from belated.serve.domain.entries import Kind
+from belated.serve.domain.fold import Fold
+from belated.serve.store.journal import Journal, entries
+from belated.serve.store.postgres.journal import PostgresJournal
+from belated.serve.store.verify import verify
+from tests.support.postgres import connect
+from tests.support.power import seeded
+from tests.support.service import Served
+from tests.support.traffic import EXPERIMENTS, HASTY, PATIENT, Document, Visitor, compare, everything
+from tests.support.waiting import until
+
+PATIENCE = 30.0  # seconds for an answer
+
+
+class Crowd(NamedTuple):
+    """Visitors, and the answers that they get together."""
+
+    visitors: list[Visitor]
+    answers: Semaphore
+    random: Random
+
+    def wait(self, least: int, most: int) -> bool:
+        """Until some more answers have come, and then not just after an answer: any moment; False if none come."""
+        are_answered = all(self.answers.acquire(timeout=PATIENCE) for _ in range(self.random.randint(least, most)))
+        Event().wait(self.random.uniform(0, 0.02))
+        return are_answered
+
+    def forget(self) -> None:
+        """Later answers are counted anew."""
+        while self.answers.acquire(blocking=False):
+            pass
+
+
+def gather(served: Served, size: int) -> Crowd:
+    """The experiments, one with a wait that ends meanwhile, and their visitors."""
+    for settings in (PATIENT, HASTY):
+        assert served.post("/v1/experiments", settings).status_code == 201
+    answers = Semaphore(0)
+    visitors = [Visitor(f"visitor-{number}", seeded(number), answers) for number in range(size)]
+    return Crowd(visitors, answers, seeded(size))
+
+
+def check_answers(url: str, visitors: Sequence[Visitor], *, is_alone: bool = True) -> None:
+    """The service tells every acknowledged decision and report as it was acknowledged, and nothing twice.
+
+    Only a server that `is_alone` gives every decision a round of its own: each counts what it has folded.
+    """
+    found = {name: everything(url, name) for name in EXPERIMENTS}
+    for decisions in found.values():
+        assert not is_alone or [one["round"] for one in decisions] == list(range(1, len(decisions) + 1))
+    by_id = {one["decision_id"]: one for decisions in found.values() for one in decisions}
+    sent: dict[str, list[float]] = {}
+    told: dict[str, list[float]] = {}
+    for visitor in visitors:
+        sent |= visitor.sent  # only common decisions are reported by more than one, and always the same
+        told |= visitor.told
+    for visitor in visitors:
+        for decision in (one for answer in visitor.got.values() for one in answer):
+            id = decision["decision_id"]
+            compare(decision, sent.get(id, []), told.get(id, []), by_id[id])
+    first = sum((visitor.first for visitor in visitors), Counter[str]())
+    assert max(first.values()) == 1
+
+
+def check_statuses(url: str) -> None:
+    """All kinds of outcomes have been there."""
+    for experiment in EXPERIMENTS:
+        statuses = {one["status"] for decision in everything(url, experiment) for one in decision["outcomes"]}
+        expired = {"expired", "late"} if experiment == "hasty" else set()
+        assert statuses == {"reported", "amended"} | expired
+
+
+def check_store(journal: Journal, visitors: Sequence[Visitor]) -> None:
+    """The store is sound, and every key has its decisions: all that were asked for, or none if given up."""
+    verdict = verify(journal)
+    assert (verdict.problems, verdict.unchecked) == ([], 0)
+    names = {one.seq: name for name in EXPERIMENTS for one in journal.read(0, 2) if name in str(one.body)}
+    made = Counter((names[one.experiment], one.request or "") for one in entries(journal) if one.kind is Kind.DECIDED)
+    asked = {key: size for visitor in visitors for key, size in visitor.asked.items()}
+    got = {key: answer for visitor in visitors for key, answer in visitor.got.items()}
+    assert all(size == asked[key] for key, size in made.items())
+    assert got.keys() <= made.keys()
+    for visitor in visitors:
+        assert all(answer == got[key] for key, answer in visitor.got.items()), "one key, two answers"
+
+
+# -- several servers of one store ------------------------------------------------------------------------------------
+
+
+@contextmanager
+def started(url: str, folder: Path, number: int) -> Iterator[list[Served]]:
+    """So many servers of one store."""
+    folders = [folder / f"replica-{place}" for place in range(number)]
+    for one in folders:
+        one.mkdir()
+    with ExitStack() as stack:
+        with ThreadPoolExecutor(number) as pool:
+            made = list(pool.map(lambda one: Served(one, "--store", url), folders))
+        for served in made:
+            stack.enter_context(served)
+        yield made
+
+
+def document(served: Served, name: str) -> Document:
+    """What does not depend on when, and of which server, it is asked."""
+    found: Document = served.get(f"/v1/experiments/{name}").raise_for_status().json()
+    return {key: value for key, value in found.items() if key not in ("store", "ages")}
+
+
+def settle(replicas: Sequence[Served], url: str, names: Sequence[str]) -> int:
+    """Wait until nothing happens by itself any more and all have folded everything: the last place."""
+
+    def is_settled() -> bool:
+        last = journal.last()
+        waits = [served.get(f"/v1/experiments/{name}").json() for served in replicas for name in names]
+        stores = [served.get("/v1/store").json() for served in replicas]
+        are_level = all((one["entries"], one["lag_entries"], one["lag_seconds"]) == (last, 0, 0) for one in stores)
+        return (
+            are_level and not any(one["outstanding"] for one in waits if one["reward_wait"]) and last == journal.last()
+        )
+
+    with closing(PostgresJournal(url)) as journal:
+        until(is_settled)
+        return journal.last()
+
+
+def check_folds(replicas: Sequence[Served], url: str, names: Sequence[str]) -> None:
+    """All servers show the same, and have folded the same, bit for bit: what the journal folds to, entry by entry."""
+    last = settle(replicas, url, names)
+    for name in names:
+        first, *others = [document(served, name) for served in replicas]
+        assert all(other == first for other in others)
+    fold = Fold()
+    with closing(PostgresJournal(url)) as journal, closing(connect(url)) as connection:
+        for entry in entries(journal):
+            fold.apply([entry])
+        for served in replicas:
+            connection.execute("DELETE FROM snapshots")
+            assert served.stop() == 0
+            assert journal.snapshots() == [fold.snapshot()]
+        assert fold.seq == last == journal.last()

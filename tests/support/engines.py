@@ -1,0 +1,115 @@
+"""An engine for tests: a clock that stands still, a generator that repeats itself, and short ways to ask and tell."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from belated.serve.domain.entries import MICROSECONDS
+from belated.serve.domain.experiment import Experiment
+from belated.serve.domain.refusals import Problem
+from belated.serve.domain.settings import ArmChange, Outcome, Settings
+from belated.serve.engine.engine import Engine
+from belated.serve.engine.requests import Answers, ChangeArms, Close, Create, Decide, Decided, Item, Report
+from belated.serve.service.views import StoreView
+from belated.serve.store.journal import Found, Journal
+from belated.serve.store.sqlite.journal import SQLiteJournal
+
+LOSSES = Outcome(better="lower")
+NO_STORE = StoreView("", True, 0, 0, 0.0, 0, 0, 0, 0.0)  # noqa: FBT003
+
+
+class Clock:
+    """Time, which passes only when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 1_700_000_000 * MICROSECONDS
+
+    def __call__(self) -> int:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += round(seconds * MICROSECONDS)
+
+
+class Driven:
+    """An engine on a file, with the clock it lives by."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        clock: Clock | None = None,
+        seed: int = 1,
+        opening: Callable[[], Journal] | None = None,
+    ) -> None:
+        self.path, self.clock = folder / "belated.db", clock or Clock()
+        self._generator, self._opening = np.random.default_rng(seed), opening or self._open
+        self.start()
+
+    def _open(self) -> Journal:
+        return SQLiteJournal(self.path, synchronous="OFF")  # what a test asks of the disk is asked elsewhere
+
+    def start(self) -> None:
+        """Open the store, for the first time or again."""
+        self.engine = Engine(self._opening(), clock=self.clock, generator=self._generator)
+
+    def restart(self, *, snapshot: bool = False) -> None:
+        """As a server that stops and starts again."""
+        if snapshot:
+            self.engine.snapshot()
+        self.engine.journal.close()
+        self.start()
+
+    def do(self, request: Any) -> Any:
+        [result] = self.engine.process([request])
+        return result
+
+    def create(self, name: str = "layout", arms: tuple[str, ...] = ("a", "b", "c"), **settings: Any) -> Experiment:
+        result = self.do(Create(Settings(name, list(arms), **settings)))
+        assert not isinstance(result, Problem), result.detail
+        return self[name]
+
+    def __getitem__(self, name: str) -> Experiment:
+        return self.engine.fold.by_name[name]
+
+    def decide(self, name: str = "layout", size: int = 1, key: str | None = None) -> list[Decided]:
+        result = self.do(Decide(name, size, key))
+        assert isinstance(result, Answers), result
+        return result.decisions
+
+    def tell(self, decision: Decided | str, value: float, *, word: str = "reward", amend: bool = False) -> Any:
+        """The status of a report, or the status code of its problem."""
+        id = decision if isinstance(decision, str) else decision.id
+        return self.tell_all([Item(id, word, value, amend)])[0]
+
+    def tell_all(self, items: list[Item], only: str | None = None) -> list[Any]:
+        """The same for many reports in one request."""
+        return [one.status if isinstance(one, Problem) else one for one in self.do(Report(items, only))]
+
+    def change(self, name: str = "layout", *, add: tuple[str, ...] = (), retire: tuple[str, ...] = ()) -> Any:
+        return self.do(ChangeArms(name, ArmChange(list(add), list(retire))))
+
+    def close(self, name: str = "layout") -> Any:
+        return self.do(Close(name))
+
+    def decisions(self, name: str = "layout") -> list[Found]:
+        """All decisions of an experiment with the newest word on each, from the journal."""
+        return self.engine.journal.decisions(self[name].seq, 0, 10**6)
+
+
+def last_entry(driven: Driven) -> Any:
+    """The newest entry of the journal."""
+    return driven.engine.journal.read(driven.engine.journal.last() - 1, 1)[0]
+
+
+def state(driven: Driven) -> tuple[int, bytes]:
+    """All that may change: the length of the journal, and what it folds to."""
+    return driven.engine.journal.last(), driven.engine.fold.snapshot().state
+
+
+def counts(driven: Driven, name: str = "layout") -> dict[str, int]:
+    """The counts of an experiment that are not zero."""
+    return {key: n for key, n in msgspec.to_builtins(driven[name].counts).items() if n}

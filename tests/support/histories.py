@@ -1,0 +1,53 @@
+"""Random histories of an engine: everything that can happen to experiments, in any order."""
+
+import numpy as np
+
+from belated.serve.domain.settings import Outcome
+from belated.serve.engine.requests import Decided, Item
+from tests.support.engines import Driven
+
+NAMES = ("waiting", "patient")
+WORDS = {"waiting": "reward", "patient": "loss"}
+
+
+def begin(driven: Driven) -> None:
+    """Two experiments: one whose waits end, and one that waits for ever."""
+    driven.create("waiting", ("a", "b", "c"), reward_wait=30.0, default_outcome=-1.0, outcome=Outcome(-1, 3))
+    driven.create("patient", ("a", "b", "c", "d"), outcome=Outcome(0, 1, "lower"))
+
+
+def live(driven: Driven, generator: np.random.Generator, steps: int) -> None:
+    """Go on with a history."""
+    known: list[Decided] = []
+    for _ in range(steps):
+        name = NAMES[generator.integers(2)]
+        match generator.choice(
+            ["decide", "batch", "tell", "amend", "wait", "arms"], p=[0.35, 0.1, 0.35, 0.1, 0.07, 0.03]
+        ):
+            case "decide":
+                known += driven.decide(name)
+            case "batch":
+                known += driven.decide(name, int(generator.integers(1, 40)))
+            case "tell" | "amend" as what if known:
+                picked = [known[place] for place in generator.integers(0, len(known), 5)]
+                driven.tell_all([report(one, generator, amend=what == "amend") for one in picked])
+            case "wait":
+                driven.clock.advance(float(generator.exponential(10)))
+                driven.engine.expire()
+            case "arms":
+                change_an_arm(driven, name, generator)
+
+
+def report(decision: Decided, generator: np.random.Generator, *, amend: bool) -> Item:
+    outcome = decision.experiment.settings.outcome
+    value = float(generator.uniform(outcome.lowest, outcome.highest))
+    return Item(decision.id, WORDS[decision.experiment.name], value, amend)
+
+
+def change_an_arm(driven: Driven, name: str, generator: np.random.Generator) -> None:
+    """Retire or add, perhaps an arm that was there before."""
+    active = [driven[name].arms[arm] for arm in driven[name].era.arms]
+    if len(active) > 2 and generator.random() < 0.5:
+        driven.change(name, retire=(active[generator.integers(len(active))],))
+    else:
+        driven.change(name, add=tuple(arm for arm in ["abcdef"[generator.integers(6)]] if arm not in active))

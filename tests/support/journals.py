@@ -1,0 +1,62 @@
+"""Entries for tests of a journal, and a writer whose transaction takes as long as a test wants."""
+
+from typing import Any, final
+
+import msgspec
+import psycopg
+
+from belated.serve.domain.entries import Entry, Kind
+from belated.serve.store.journal import Journal
+from belated.serve.store.postgres import journal as postgres
+from belated.serve.store.postgres.arrays import Array, ArrayDumper
+
+
+def created(name: str, at: int = 1) -> Entry:
+    return Entry(at, Kind.CREATED, 0, body=msgspec.json.encode({"name": name}))
+
+
+def decided(experiment: int, round: int, *, at: int = 2, key: str | None = None, position: int | None = None) -> Entry:
+    chosen = {"arm": 0, "probability": 0.5, "nonce": 7, "seen": 1}
+    return Entry(at, Kind.DECIDED, experiment, round=round, request=key, position=position, **chosen)  # type: ignore[arg-type]
+
+
+def outcome(decision: int, *, revision: int = 0, value: float | None = 1.0, at: int = 3) -> Entry:
+    kind = Kind.AMENDED if revision else Kind.REPORTED
+    return Entry(at, kind, 1, round=1, arm=0, decision=decision, decided_at=2, revision=revision, value=value)
+
+
+def event(experiment: int, revision: int | None, *, at: int = 4) -> Entry:
+    return Entry(at, Kind.ARMS, experiment, revision=revision, body=b"{}")
+
+
+def filled(journal: Journal) -> None:
+    """Experiments 1 and 2; decisions 3, 5, 7 of the first and 4, 6 of the second; then outcomes and an event."""
+    journal.append([created("one"), created("two")])
+    journal.append([decided(1 + number % 2, 1 + number // 2, at=10 + number) for number in range(5)])
+    journal.append([outcome(3), outcome(3, revision=1, value=0.0), outcome(5), Entry(9, Kind.CLOSED, 1, body=b"{}")])
+
+
+@final
+class Slow:
+    """Appends as PostgresJournal does, in a transaction that a test begins and ends."""
+
+    def __init__(self, url: str) -> None:
+        self.connection: psycopg.Connection[Any] = psycopg.connect(url, cursor_factory=psycopg.RawCursor)
+        self.connection.adapters.register_dumper(Array, ArrayDumper)
+        self.connection.execute("SET search_path TO belated")
+        self.connection.commit()
+
+    def take_xid(self) -> None:
+        self.connection.execute("SELECT pg_current_xact_id()")
+
+    def append(self, *entries: Entry) -> list[int]:
+        return [row[0] for row in self.connection.execute(postgres.INSERT.encode(), postgres.columns(entries))]
+
+    def commit(self) -> None:
+        self.connection.commit()
+
+    def roll_back(self) -> None:
+        self.connection.rollback()
+
+    def close(self) -> None:
+        self.connection.close()

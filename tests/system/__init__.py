@@ -1,0 +1,1 @@
+"""Tests that need real processes, PostgreSQL, a browser, nginx or Dask."""

@@ -1,0 +1,42 @@
+"""Fixtures that need real processes or PostgreSQL."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from belated.serve.store.postgres.journal import PostgresJournal
+from tests.support.journals import created
+from tests.support.postgres import Cluster
+from tests.support.service import Served
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Served]:
+    """A fresh service without experiments."""
+    with Served(tmp_path) as served:
+        yield served
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """A PostgreSQL server; whoever stops it starts it again."""
+    made = Cluster()
+    yield made
+    made.remove()
+
+
+@pytest.fixture
+def database(cluster: Cluster) -> Iterator[str]:
+    """The URL of an empty store in PostgreSQL."""
+    with cluster.database() as url:
+        yield url
+
+
+@pytest.fixture
+def journal(database: str) -> Iterator[PostgresJournal]:
+    """A journal in PostgreSQL with one experiment, at place 1."""
+    opened = PostgresJournal(database)
+    opened.append([created("one")])
+    yield opened
+    opened.close()

@@ -1,0 +1,277 @@
+"""The API of a real server: one effect for retries, lists without gaps, exports that are complete, and metrics."""
+
+import csv
+import io
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import polars as pl
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from belated import replay
+from tests.support.service import Served
+
+LAYOUT = {"name": "layout", "arms": ["blue", "green", "red"]}
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with Served(tmp_path_factory.mktemp("service")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def filled(served: Served) -> str:
+    """An experiment with everything in it: open, reported, amended and expired decisions, and a change of arms."""
+    body = {"name": "filled", "arms": ["blue", 'gr"een', "röt, ☕"], "reward_wait": 0.001, "default_outcome": 0.5}
+    assert served.post("/v1/experiments", body).status_code == 201
+    made = decide(served, "filled", 40)
+    wait_until(served, "filled", lambda document: document["expired"] == 40)
+    for number, one in enumerate(made[:30]):
+        assert report(served, one, number / 30) == "late"
+    assert report(served, made[0], 1.0, amend=True) == "amended"
+    served.post("/v1/experiments/filled/arms", {"add": ["violet"], "retire": ["blue"]})
+    decide(served, "filled", 7)
+    wait_until(served, "filled", lambda document: document["expired"] == 47)
+    return "filled"
+
+
+def decide(served: Served, name: str, size: int) -> list[dict[str, Any]]:
+    answer = served.post(f"/v1/experiments/{name}/decisions/batch", {"size": size})
+    assert answer.status_code == 201, answer.text
+    return answer.json()["decisions"]  # type: ignore[no-any-return]
+
+
+def report(served: Served, decision: dict[str, Any], reward: float, **more: Any) -> str:
+    answer = served.post(f"/v1/decisions/{decision['decision_id']}/feedback", {"reward": reward, **more})
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["status"])
+
+
+def wait_until(served: Served, name: str, is_so: Any) -> None:
+    """Follow the experiment until it is so."""
+    with httpx.stream("GET", f"{served.url}/v1/experiments/{name}/live", timeout=30) as answer:
+        for line in answer.iter_lines():
+            if line.startswith("data: ") and is_so(httpx.Response(200, content=line[6:]).json()):
+                return
+
+
+def created(served: Served, name: str, **settings: Any) -> str:
+    answer = served.post("/v1/experiments", {**LAYOUT, "name": name, **settings})
+    assert answer.status_code == 201, answer.text
+    return name
+
+
+def listed(served: Served, path: str, field: str, limit: int) -> list[Any]:
+    """All of a list, page by page."""
+    found, cursor = [], "0"
+    while True:
+        page = served.get(f"{path}?limit={limit}&cursor={cursor}").json()
+        assert len(page[field]) == limit or page["next"] is None
+        found += page[field]
+        if page["next"] is None:
+            return found
+        assert int(page["next"]) > int(cursor), "it would never end"
+        cursor = page["next"]
+
+
+# -- one effect -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [None, 20])
+def test_fifty_posts_of_one_key_have_one_effect(served: Served, size: int | None) -> None:
+    name = created(served, f"key-{size}")
+    path = f"/v1/experiments/{name}/decisions" + ("" if size is None else "/batch")
+
+    def post(_: int) -> httpx.Response:
+        return served.post(path, None if size is None else {"size": size}, Idempotency_Key="same key")
+
+    with ThreadPoolExecutor(50) as pool:
+        answers = list(pool.map(post, range(50)))
+    assert {answer.status_code for answer in answers} == {201}
+    assert len({answer.text for answer in answers}) == 1
+    assert sum(answer.headers.get("Idempotent-Replayed") != "true" for answer in answers) == 1
+    assert len(listed(served, f"/v1/experiments/{name}/decisions", "decisions", 100)) == (size or 1)
+    other = served.post(f"/v1/experiments/{name}/decisions/batch", {"size": 3}, Idempotency_Key="same key")
+    assert other.status_code == 422
+    assert "same key" in other.json()["detail"]
+    assert served.post(path, None if size is None else {"size": size}).text != answers[0].text
+
+
+def test_a_key_belongs_to_its_experiment(served: Served) -> None:
+    made = [
+        served.post(f"/v1/experiments/{created(served, name)}/decisions", Idempotency_Key="k").json()["decision_id"]
+        for name in ("mine", "yours")
+    ]
+    assert made[0] != made[1]
+
+
+def test_the_same_experiment_again_is_no_conflict(served: Served) -> None:
+    first = served.post("/v1/experiments", {**LAYOUT, "name": "again"})
+    second = served.post("/v1/experiments", {**LAYOUT, "name": "again"})
+    other = served.post("/v1/experiments", {**LAYOUT, "name": "again", "arms": ["a", "b"]})
+    assert [first.status_code, second.status_code, other.status_code] == [201, 200, 409]
+    assert len(listed(served, "/v1/experiments/again/events", "events", 10)) == 1
+
+
+# -- lists and exports ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["decisions", "feedback", "events"])
+def test_lists_have_neither_gaps_nor_repetitions(served: Served, filled: str, what: str) -> None:
+    field, expected = {
+        "decisions": ("decisions", 47),
+        "feedback": ("outcomes", 47 + 30 + 1),
+        "events": ("events", 2),
+    }[what]
+    path = f"/v1/experiments/{filled}/{what}"
+    whole = listed(served, path, field, 1000)
+    assert len(whole) == expected
+    for limit in (1, 7, expected - 1, expected, expected + 1):
+        assert listed(served, path, field, limit) == whole
+    times = [one["at" if what != "decisions" else "decided_at"] for one in whole]
+    assert times == sorted(times)
+
+
+def test_experiments_are_listed_in_pages_too(served: Served, filled: str) -> None:
+    whole = listed(served, "/v1/experiments", "experiments", 1000)
+    names = [one["name"] for one in whole]
+    assert filled in names
+    assert len(set(names)) == len(names)
+    for limit in (1, 2, len(whole)):
+        assert listed(served, "/v1/experiments", "experiments", limit) == whole
+
+
+def test_a_decision_tells_all_that_was_said_of_it(served: Served, filled: str) -> None:
+    first = listed(served, f"/v1/experiments/{filled}/decisions", "decisions", 1000)[0]
+    document = served.get(f"/v1/decisions/{first['decision_id']}").json()
+    assert [(one["status"], one["value"]) for one in document.pop("outcomes")] == [
+        ("expired", 0.5),
+        ("late", 0.0),
+        ("amended", 1.0),
+    ]
+    assert document == first
+    assert first["outcome"]["status"] == "amended"
+    assert first["decided_at"] < first["expires_at"] <= first["outcome"]["at"]
+
+
+def rows_of(answer: httpx.Response) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(answer.content.decode())))
+
+
+def test_the_exports_are_the_list(served: Served, filled: str, tmp_path: Path) -> None:
+    known = listed(served, f"/v1/experiments/{filled}/decisions", "decisions", 1000)
+    answer = served.get(f"/v1/experiments/{filled}/export.csv")
+    rows = rows_of(answer)
+    assert answer.headers["content-disposition"] == 'attachment; filename="filled.csv"'
+    for row, one in zip(rows, known, strict=True):
+        assert float(row["probability"]) == one["probability"]
+        assert (row["decision_id"], row["arm"], int(row["round"])) == (one["decision_id"], one["arm"], one["round"])
+        assert (row["time"], row["outcome_time"]) == (one["decided_at"], one["outcome"]["at"])
+        assert (float(row["outcome"]), row["status"]) == (one["outcome"]["value"], one["outcome"]["status"])
+    target = tmp_path / "export.parquet"
+    target.write_bytes(served.get(f"/v1/experiments/{filled}/export.parquet").content)
+    frame = pl.read_parquet(target)
+    assert frame["probability"].to_list() == [one["probability"] for one in known]
+    assert frame["arm"].to_list() == [one["arm"] for one in known]
+    assert frame["outcome"].to_list() == [one["outcome"]["value"] for one in known]
+    assert frame["decision_id"].to_list() == [one["decision_id"] for one in known]
+    assert frame["outcome_time"].dt.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_list() == [
+        row["outcome_time"] for row in rows
+    ]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_replay_reads_an_export(served: Served, tmp_path: Path, ending: str) -> None:
+    """More than one page of it, and with decisions that still wait."""
+    name = created(served, f"export-{ending}")
+    for one in decide(served, name, 2500)[:300]:
+        report(served, one, 0.75)
+    file = tmp_path / f"export.{ending}"
+    file.write_bytes(served.get(f"/v1/experiments/{name}/export.{ending}").content)
+    log = replay.read(file)
+    assert (log.arm_names, log.arms.size) == (("blue", "green", "red"), 2500)
+    assert log.probabilities is not None
+    assert log.probabilities.tolist() == [1 / 3] * 2500
+    assert np.isfinite(log.outcomes).sum() == 300
+    assert set(log.outcomes[:300]) == {0.75}
+    assert (log.outcome_times[:300] >= log.times[:300]).all()
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_an_experiment_without_decisions_has_an_export_without_rows(
+    served: Served, ending: str, tmp_path: Path
+) -> None:
+    name = created(served, f"nothing-{ending}")
+    answer = served.get(f"/v1/experiments/{name}/export.{ending}")
+    assert answer.status_code == 200
+    (tmp_path / "file").write_bytes(answer.content)
+    frame = pl.read_csv(tmp_path / "file") if ending == "csv" else pl.read_parquet(tmp_path / "file")
+    assert frame.height == 0
+    assert frame.columns[:5] == ["decision_id", "round", "time", "arm", "probability"]
+
+
+# -- health and metrics ---------------------------------------------------------------------------------------------
+
+
+def metrics(served: Served) -> dict[tuple[str, str], float]:
+    """By name and the one label that matters."""
+    families = text_string_to_metric_families(served.get("/metrics").text)
+    found = {}
+    for sample in (sample for family in families for sample in family.samples):
+        labels = sample.labels.get("experiment") or " ".join(
+            sample.labels.get(name, "") for name in ("route", "status")
+        )
+        found[sample.name, labels.strip()] = sample.value
+    return found
+
+
+def test_metrics_count_right(served: Served) -> None:
+    name = created(served, "counted", reward_wait=3600)
+    before = metrics(served)
+    made = decide(served, name, 10)
+    for one in made[:4]:
+        report(served, one, 1.0)
+        report(served, one, 1.0)
+    report(served, made[0], 0.5, amend=True)
+    served.get("/v1/experiments/nobody")
+    after = metrics(served)
+    own = {key[0].removeprefix("belated_"): value for key, value in after.items() if key[1] == name}
+    assert own.pop("proven_regret") == 10
+    assert own == {
+        "decisions_total": 10,
+        "outstanding": 6,
+        "reported_total": 4,
+        "expired_total": 0,
+        "late_total": 0,
+        "amended_total": 1,
+    }
+
+    def grown(metric: str, labels: str = "") -> float:
+        return after[metric, labels] - before.get((metric, labels), 0)
+
+    assert grown("belated_requests_total", "POST /v1/decisions/{decision_id}/feedback 200") == 9
+    assert grown("belated_requests_total", "POST /v1/experiments/{name}/decisions/batch 201") == 1
+    assert grown("belated_requests_total", "GET /v1/experiments/{name} 404") == 1
+    assert grown("belated_request_seconds_count", "/v1/decisions/{decision_id}/feedback") == 9
+    assert grown("belated_journal_entries_written_total") == 10 + 4 + 1
+    assert grown("belated_journal_seq") == 15
+    assert grown("belated_commit_seconds_count") == 6
+    assert after["belated_store_writable", ""] == 1
+    assert after["belated_queue", ""] == 0
+    assert after["belated_store_bytes", ""] > 0
+
+
+def test_health(served: Served) -> None:
+    for path in ("/healthz", "/readyz"):
+        answer = served.get(path)
+        assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+    store = served.get("/v1/store").json()
+    assert store["writable"]
+    assert store["queue"] == 0
+    assert httpx.head(served.url + "/healthz").content == b""

@@ -1,0 +1,267 @@
+"""The clients: the same operations, retries that have one effect, and problems in the service's own words."""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from belated.client import AsyncClient, Client, Outcome
+from belated.errors import InvalidInput, ServiceError
+from tests.support.service import Served
+
+URL = "http://service.example"
+CHOICE = {
+    "decision_id": "7",
+    "experiment": "layout",
+    "arm": "blue",
+    "probability": 0.5,
+    "round": 1,
+    "decided_at": "2024-05-01T12:00:00Z",
+    "expires_at": None,
+}
+BUSY = httpx.Response(503, json={"type": "about:blank", "title": "Not now", "status": 503, "detail": "later"})
+Answer = httpx.Response | Exception
+
+
+class Faked:
+    """A service that gives prepared answers, and remembers what it was sent and how long the client slept."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self._answers = iter(answers)
+        self.requests: list[httpx.Request] = []
+        self.slept: list[float] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        answer = next(self._answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return httpx.Response(answer.status_code, headers=answer.headers, content=answer.content)  # of one client
+
+
+Use = Callable[[Any], Any]
+Run = Callable[..., Any]
+
+
+@pytest.fixture(params=["Client", "AsyncClient"])
+def run(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs an operation with either client against a faked service."""
+
+    def run_plain(faked: Faked, use: Use, **options: Any) -> Any:
+        monkeypatch.setattr("belated.client.time.sleep", faked.slept.append)
+        with Client(URL, **options) as client:
+            client._http._transport = httpx.MockTransport(faked)
+            return use(client)
+
+    def run_async(faked: Faked, use: Use, **options: Any) -> Any:
+        async def sleep(seconds: float) -> None:  # awaited by the client
+            faked.slept.append(seconds)
+
+        async def main() -> Any:
+            async with AsyncClient(URL, **options) as client:
+                client._http._transport = httpx.MockTransport(faked)
+                monkeypatch.setattr("belated.client.asyncio.sleep", sleep)
+                return await use(client)
+
+        return asyncio.run(main())
+
+    return run_plain if request.param == "Client" else run_async
+
+
+def public(cls: type) -> dict[str, inspect.Signature]:
+    members = inspect.getmembers(cls, inspect.isfunction)
+    return {name: inspect.signature(one) for name, one in members if not name.startswith("_") or name == "__init__"}
+
+
+def test_both_clients_have_the_same_operations() -> None:
+    assert public(Client) == public(AsyncClient)
+    assert set(public(Client)) == {
+        *("__init__", "create_experiment", "experiment", "change_arms", "close_experiment"),
+        *("decide", "decide_batch", "report", "report_batch", "close"),
+    }
+    for name in public(Client).keys() - {"__init__"}:
+        assert inspect.iscoroutinefunction(getattr(AsyncClient, name))
+        assert getattr(Client, name).__doc__
+        assert getattr(AsyncClient, name).__doc__
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with Served(tmp_path_factory.mktemp("service")) as server:
+        yield server
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_every_operation_on_a_real_service(served: Served, kind: type[Client] | type[AsyncClient]) -> None:
+    async def use() -> None:
+        client, name = kind(served.url), kind.__name__
+
+        async def done(operation: Any) -> Any:
+            return await operation if inspect.isawaitable(operation) else operation
+
+        made = await done(client.create_experiment(name, ["blue", "green"], reward_wait=60, default_outcome=0))
+        assert (made["name"], made["reward_wait"]) == (name, 60)
+        choice = await done(client.decide(name, idempotency_key="k"))
+        assert (choice.experiment, choice.probability, choice.round) == (name, 0.5, 1)
+        assert choice.arm in ("blue", "green")
+        assert choice.decided_at < choice.expires_at
+        assert await done(client.decide(name, idempotency_key="k")) == choice
+        assert await done(client.decide(name)) != await done(client.decide(name))
+        batch = await done(client.decide_batch(name, 3, idempotency_key="b"))
+        assert await done(client.decide_batch(name, 3, idempotency_key="b")) == batch
+        assert [one.round for one in batch] == [4, 5, 6]
+        assert await done(client.report(choice.decision_id, reward=1)) == "applied"
+        assert await done(client.report(choice.decision_id, reward=1)) == "duplicate"
+        assert await done(client.report(choice.decision_id, reward=0.5, amend=True)) == "amended"
+        outcomes = [Outcome(batch[0].decision_id, reward=0.0), Outcome("nonsense", reward=1.0)]
+        results = await done(client.report_batch([*outcomes, Outcome(batch[1].decision_id, loss=0.5)]))
+        assert [one["status"] for one in results] == ["applied", "problem", "problem"]
+        assert [one["problem"]["status"] for one in results[1:]] == [404, 422]
+        changed = await done(client.change_arms(name, add=["red"], retire=["blue"]))
+        assert [arm["active"] for arm in changed["arms"]] == [False, True, True]
+        assert (await done(client.close_experiment(name)))["closed_at"] is not None
+        assert (await done(client.experiment(name)))["decisions"] == 6
+        with pytest.raises(ServiceError, match=r"409 Conflict: the experiment .* is closed"):
+            await done(client.decide(name))
+        await done(client.close())
+
+    asyncio.run(use())
+
+
+# -- retries --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", [None, "mine"])
+@pytest.mark.parametrize("size", [None, 1])
+def test_retries_have_one_key(run: Run, key: str | None, size: int | None) -> None:
+    good = CHOICE if size is None else {"decisions": [CHOICE]}
+    faked = Faked(BUSY, httpx.ConnectError("refused"), httpx.ReadTimeout("slow"), httpx.Response(201, json=good))
+
+    def use(client: Any) -> Any:
+        if size is None:
+            return client.decide("layout", idempotency_key=key)
+        return client.decide_batch("layout", size, idempotency_key=key)
+
+    result = run(faked, use)
+    assert (result if size is None else result[0]).decision_id == "7"
+    keys = [request.headers["Idempotency-Key"] for request in faked.requests]
+    assert len(keys) == 4
+    assert len(set(keys)) == 1
+    assert keys[0] == key or (key is None and len(keys[0]) == 36)
+
+
+def test_two_decisions_have_two_keys(run: Run) -> None:
+    seen = []
+    for _ in range(2):
+        faked = Faked(httpx.Response(201, json=CHOICE))
+        run(faked, lambda client: client.decide("layout"))
+        seen.append(faked.requests[0].headers["Idempotency-Key"])
+    assert seen[0] != seen[1]
+
+
+def test_pauses_grow(run: Run) -> None:
+    faked = Faked(*[BUSY] * 9, httpx.Response(201, json=CHOICE))
+    run(faked, lambda client: client.decide("layout"), retries=9)
+    for number, slept in enumerate(faked.slept):
+        longest = min(0.1 * 2**number, 5.0)
+        assert longest / 2 <= slept <= longest
+    assert len(faked.slept) == 9
+
+
+def test_retry_after_is_obeyed(run: Run) -> None:
+    told = httpx.Response(503, headers={"Retry-After": "7"}, json={})
+    date = httpx.Response(503, headers={"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, json={})
+    faked = Faked(told, date, httpx.Response(200, json={"status": "applied"}))
+    assert run(faked, lambda client: client.report("7", reward=1)) == "applied"
+    assert faked.slept[0] == 7.0
+    assert faked.slept[1] <= 0.2
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+def test_a_passing_failure_is_raised_when_it_does_not_pass(run: Run, status: int) -> None:
+    faked = Faked(*[httpx.Response(status, text="<html>gateway</html>")] * 3)
+    with pytest.raises(ServiceError) as raised:
+        run(faked, lambda client: client.experiment("layout"), retries=2)
+    assert raised.value.status == status
+    assert "gateway" in raised.value.detail
+    assert (len(faked.requests), len(faked.slept)) == (3, 2)
+
+
+def test_a_service_that_does_not_answer(run: Run) -> None:
+    faked = Faked(*[httpx.ConnectError("nobody is there")] * 2)
+    with pytest.raises(ServiceError, match="does not answer: nobody is there") as raised:
+        run(faked, lambda client: client.decide("layout"), retries=1)
+    assert raised.value.status == 0
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 422, 500])
+def test_a_problem_is_raised_at_once(run: Run, status: int) -> None:
+    problem = {"type": "about:blank", "title": "No", "status": status, "detail": "because"}
+    faked = Faked(httpx.Response(status, json=problem))
+    with pytest.raises(ServiceError) as raised:
+        run(faked, lambda client: client.decide("layout"))
+    assert (raised.value.status, raised.value.title, raised.value.detail) == (status, "No", "because")
+    assert str(raised.value) == f"{status} No: because"
+    assert (len(faked.requests), faked.slept) == (1, [])
+
+
+@pytest.mark.parametrize("answer", [httpx.Response(404, json=[]), httpx.Response(404, json={}), httpx.Response(404)])
+def test_an_answer_of_something_else_is_told_too(run: Run, answer: httpx.Response) -> None:
+    with pytest.raises(ServiceError, match="404 Not Found"):
+        run(Faked(answer), lambda client: client.decide("layout"))
+
+
+# -- what is sent ---------------------------------------------------------------------------------------------------
+
+
+def test_the_key_is_sent(run: Run) -> None:
+    faked = Faked(httpx.Response(200, json={}), httpx.Response(200, json={}))
+    run(faked, lambda client: client.experiment("layout"), key="blt_1_2")
+    run(faked, lambda client: client.experiment("layout"))
+    assert [request.headers.get("Authorization") for request in faked.requests] == ["Bearer blt_1_2", None]
+
+
+def test_names_are_quoted(run: Run) -> None:
+    faked = Faked(*[httpx.Response(200, json={"status": "applied"})] * 2)
+    run(faked, lambda client: client.experiment("a/b?c"))
+    run(faked, lambda client: client.report("../x", loss=0.5))
+    assert [request.url.raw_path for request in faked.requests] == [
+        b"/v1/experiments/a%2Fb%3Fc",
+        b"/v1/decisions/..%2Fx/feedback",
+    ]
+    assert faked.requests[1].content == b'{"loss":0.5}'
+
+
+@pytest.mark.parametrize("outcome", [{}, {"reward": 1, "loss": 1}])
+def test_an_outcome_is_a_reward_or_a_loss(run: Run, outcome: dict[str, float]) -> None:
+    faked = Faked()
+    for use in (
+        lambda client: client.report("7", **outcome),
+        lambda client: client.report_batch([Outcome("7", **outcome)]),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(InvalidInput, match="a reward or a loss"):
+            run(faked, use)
+    assert faked.requests == []
+
+
+def test_a_zero_is_an_outcome(run: Run) -> None:
+    faked = Faked(httpx.Response(200, json={"results": []}))
+    run(faked, lambda client: client.report_batch(Outcome("7", reward=0) for _ in range(1)))
+    assert faked.requests[0].content == b'{"reports":[{"decision_id":"7","reward":0}]}'
+
+
+def test_closing_lets_go_of_the_connections() -> None:
+    client = Client(URL)
+    with client as entered:
+        assert entered is client
+    assert client._http.is_closed
+
+    async def use() -> bool:
+        async with AsyncClient(URL) as client:
+            assert not client._http.is_closed
+        return client._http.is_closed
+
+    assert asyncio.run(use())

@@ -1,0 +1,294 @@
+"""Sweeps on Dask: the same bits as here, whoever dies in the middle."""
+
+import io
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+from rich.console import Console
+
+import belated
+from belated import ClusterError, InvalidInput, cli, lab
+from belated.lab import progress
+from belated.lab.compare import dask as clusters
+from belated.lab.compare import fingerprint as fingerprints
+from belated.lab.compare.comparison import Comparison, compare
+from tests.lab.test_sweeps import continues, files, same
+from tests.support import dask_clusters as processes
+
+ROOT = Path(__file__).parent.parent.parent
+SLOW = Comparison(("uniform", "qpm-d"), "wave", "fixed:d=20", arms=4, rounds=20_000, seeds=3)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Two workers, each a process."""
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=60) as local:
+        yield local
+
+
+@pytest.fixture(scope="module")
+def client(cluster: Any) -> Iterator[Any]:
+    with Client(cluster) as connected:
+        yield connected
+
+
+@pytest.fixture
+def strict(tmp_path: Path) -> Iterator[Any]:
+    """Two workers, replaced when they die, and a scheduler that blames every task on a worker for its first death."""
+    blame_at_once = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
+    with (
+        processes.scheduler(tmp_path, **blame_at_once) as address,
+        processes.crew(address, tmp_path, 2),
+        Client(address) as connected,
+    ):
+        yield connected
+
+
+def test_every_algorithm_gives_the_same_bits(client: Any) -> None:
+    for losses, delays in (("sine", "pareto"), ("bernoulli:gap=0.3", "fixed:d=7")):
+        comparison = Comparison(losses=losses, delays=delays, arms=3, rounds=300, seeds=2)
+        assert same(compare(comparison, client=client), compare(comparison, workers=2))
+
+
+def test_objects_of_my_own_are_played_too(client: Any) -> None:
+    class Steps(lab.Losses):
+        def __init__(self, high: float) -> None:
+            self.high = high
+
+        def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Any:
+            yield np.tile(np.linspace(0, self.high, n_arms), (n_rounds, 1))
+
+    scale = 0.25
+    own = lab.Algorithm("zs20-simple", "-", "-", "nothing", "-", lambda _: belated.Simple(scale=scale))
+    comparison = Comparison((own, "tsallis-inf"), Steps(0.5), lab.Lost(0.5, 3), arms=3, rounds=300, seeds=2)
+    assert same(compare(comparison, client=client), compare(comparison))
+
+
+def test_large_problems_travel_without_a_warning(client: Any) -> None:
+    losses = lab.GivenLosses(np.random.default_rng(1).random((150_000, 10)))  # 12 MB
+    comparison = Comparison(("shadow",), losses, "none", rounds=200, seeds=2)
+    assert same(compare(comparison, client=client), compare(comparison))
+
+
+def test_workers_need_no_files(tmp_path: Path, monkeypatch: Any) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    monkeypatch.chdir(here)
+    np.save("losses.npy", np.random.default_rng(1).random((400, 3)))
+    Path("delays.csv").write_text("delay\n" + "\n".join(map(str, range(50))) + "\n")
+    algorithms = ("shadow", "zs20-discard", "bold")
+    comparison = Comparison(algorithms, "losses.npy", "permuted:delays.csv", arms=3, rounds=400, seeds=2)
+    with processes.scheduler(there) as address, processes.worker(address, there), Client(address) as client:
+        assert same(compare(comparison, client=client), compare(comparison))
+        assert list(client.run(os.getcwd).values()) == [str(there)]
+
+
+def test_workers_that_die_lose_nothing_but_time(strict: Any, tmp_path: Path) -> None:
+    here, enough, pids = os.getpid(), tmp_path / "enough", tmp_path / "pids"
+    pids.mkdir()
+
+    def announced(_: Any) -> Any:
+        if os.getpid() != here:
+            (pids / str(os.getpid())).touch()
+            while not enough.exists():
+                time.sleep(0.01)
+        return belated.Simple()
+
+    def kill_players() -> None:
+        killed: set[str] = set()
+        while len(killed) < 4:
+            for pid in {path.name for path in pids.iterdir()} - killed:
+                os.kill(int(pid), signal.SIGKILL)
+                killed.add(pid)
+            time.sleep(0.01)
+        enough.touch()
+
+    slow = lab.Algorithm("slow", "-", "-", "nothing", "-", announced)
+    comparison = Comparison((slow, "bold"), "wave", "fixed:d=20", arms=4, rounds=2000, seeds=3)
+    thread = threading.Thread(target=kill_players, daemon=True)
+    thread.start()
+    rows = compare(comparison, client=strict)
+    thread.join()
+    assert same(rows, compare(comparison, workers=2))
+
+
+def test_a_game_that_kills_its_workers_is_named(strict: Any, tmp_path: Path) -> None:
+    here = os.getpid()
+
+    def crash(setting: Any) -> Any:
+        if setting.seed == 1 and os.getpid() != here:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return belated.Simple()
+
+    crashing = lab.Algorithm("crashing", "-", "-", "nothing", "-", crash, fingerprint="1")
+    comparison = Comparison(("zs20-simple", crashing), rounds=100, seeds=2)
+    with pytest.raises(ClusterError, match="5 workers died while they were busy with crashing, seed 1: see their logs"):
+        compare(comparison, client=strict, folder=tmp_path)
+    assert same(compare(comparison, folder=tmp_path), compare(comparison))  # whatever was finished there
+
+
+def test_an_error_in_a_game_is_the_same_as_here(client: Any) -> None:
+    def broken(setting: Any) -> Any:
+        raise ZeroDivisionError(f"seed {setting.seed}")
+
+    for wrong, error in (
+        (lab.Algorithm("broken", "-", "-", "nothing", "-", broken), ZeroDivisionError),
+        (lab.Algorithm("improper", "-", "-", "nothing", "-", lambda _: belated.Exp3(-1)), InvalidInput),
+    ):
+        comparison = Comparison((wrong,), rounds=100, seeds=1)
+        with pytest.raises(error) as there:
+            compare(comparison, client=client)
+        with pytest.raises(error) as local:
+            compare(comparison)
+        assert str(there.value) == str(local.value)
+
+
+def test_a_client_that_is_killed_continues(cluster: Any, tmp_path: Path) -> None:
+    settings = ["--algorithms", "uniform,qpm-d", "--rounds", "12000", "--seeds", "6"]
+    continues([*settings, "--dask", cluster.scheduler_address], tmp_path, 12)
+
+
+def test_an_interrupt_keeps_what_is_finished(client: Any, tmp_path: Path) -> None:
+    def interrupt() -> None:
+        while not (tmp_path / "games").exists() or len(files(tmp_path)) < 4:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    rows = compare(SLOW, client=client, folder=tmp_path)
+    assert [row.algorithm.name for row in rows] == ["uniform"]
+    assert same(compare(SLOW, client=client, folder=tmp_path), compare(SLOW, workers=2))
+
+
+def test_progress_counts_games_and_rounds(client: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(progress, "PATIENCE", -1.0)
+    screen = io.StringIO()
+    problem = lab.Problem(lab.Wave(), lab.Fixed(3), 3, 200)
+    algorithm = lab.find("uniform")
+    with progress.Progress("games", 1000, Console(file=screen, force_terminal=True, width=80)) as bar:
+        run = clusters.on_dask(client, print)
+        games = {("uniform", seed): algorithm for seed in range(4)}
+        run(games, problem, lab.default_checkpoints(200), lambda game, _: bar.advance(0, f"seed {game[1]}"), bar)
+    assert "80%" in screen.getvalue()
+    assert "seed 3" in screen.getvalue()
+
+
+def fails(capsys: Any, monkeypatch: Any, *arguments: str) -> str:
+    """What the command line says of an error, without a traceback."""
+    monkeypatch.setattr("sys.argv", ["belated", "compare", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 2
+    error = capsys.readouterr().err
+    assert "Traceback" not in error
+    return str(error)
+
+
+@pytest.mark.parametrize(
+    "address", ["tcp://127.0.0.1:{port}", "127.0.0.1:{port}", "nowhere", "http://127.0.0.1:{port}"]
+)
+def test_an_address_that_nobody_answers(address: str, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(clusters, "PATIENCE", 1)
+    address = address.format(port=processes.free_port())
+    error = fails(capsys, monkeypatch, "--rounds", "100", "--dask", address, "--out", str(tmp_path / "out"))
+    assert f"no Dask scheduler answers at '{address}'" in error
+    assert "start one with `dask scheduler`" in error
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_library_is_told(capsys: Any, monkeypatch: Any) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    error = fails(capsys, monkeypatch, "--rounds", "100", "--dask", "local")
+    assert (
+        "distributed is missing: install what this command needs with `make dask` or `pip install '.[dask]'`" in error
+    )
+
+
+def copy_of_belated(folder: Path, version: str) -> str:
+    """A folder with another version of Belated."""
+    shutil.copytree(ROOT / "src" / "belated", folder / "belated", ignore=shutil.ignore_patterns("__pycache__"))
+    init = folder / "belated" / "__init__.py"
+    init.write_text(init.read_text().replace(f'__version__ = "{belated.__version__}"', f'__version__ = "{version}"'))
+    return str(folder)
+
+
+def no_belated(folder: Path) -> str:
+    """A folder that hides Belated."""
+    (folder / "belated").mkdir(parents=True)
+    (folder / "belated" / "__init__.py").write_text("raise ModuleNotFoundError('no belated here', name='belated')\n")
+    return str(folder)
+
+
+def test_workers_that_would_not_give_the_same_bits_are_refused(tmp_path: Path, monkeypatch: Any) -> None:
+    small = Comparison(("dew",), rounds=50, seeds=1)
+    other, nothing = copy_of_belated(tmp_path / "other", "9.9.9"), no_belated(tmp_path / "nothing")
+    with processes.scheduler(tmp_path) as address, Client(address) as client:
+        for path, message in (
+            (
+                other,
+                r"worker at tcp://.* would not give the same bits \(belated 9.9.9 \(\w+\) there, 0.1.0 \(\w+\) here\)",
+            ),
+            (nothing, r"the worker at tcp://.* cannot load Belated \(.*no belated here"),
+        ):
+            messages: list[str] = []
+            with processes.worker(address, tmp_path, PYTHONPATH=path), pytest.raises(ClusterError, match=message):
+                compare(small, client=client, tell=messages.append)  # the worker is still starting
+            assert messages == [f"no worker has joined {address} yet: waiting for one"]
+            while client.run(os.getpid):  # until the scheduler knows that it is gone
+                time.sleep(0.05)
+        monkeypatch.setattr(clusters, "_check", lambda *_: None)  # as if it joined after the check
+        with (
+            processes.worker(address, tmp_path, PYTHONPATH=other),
+            pytest.raises(ClusterError, match="the worker would"),
+        ):
+            compare(small, client=client)
+
+
+def test_a_scheduler_without_belated_is_refused(tmp_path: Path) -> None:
+    with (
+        processes.scheduler(tmp_path, PYTHONPATH=no_belated(tmp_path / "nothing")) as address,
+        Client(address) as client,
+        pytest.raises(ClusterError, match=r"Dask's scheduler cannot load Belated \(.*no belated here"),
+    ):
+        compare(Comparison(("dew",), rounds=50, seeds=1), client=client)
+
+
+def test_a_scheduler_that_dies_is_told(tmp_path: Path) -> None:
+    def die() -> None:
+        while not (tmp_path / "games").exists():
+            time.sleep(0.05)
+        os.kill(pid, signal.SIGKILL)
+
+    with (
+        processes.scheduler(tmp_path) as address,
+        Client(address, timeout=2) as client,
+        processes.worker(address, tmp_path),
+    ):
+        pid = client.run_on_scheduler(os.getpid)
+        threading.Thread(target=die).start()
+        with pytest.raises(ClusterError, match="scheduler is gone"):
+            compare(Comparison(("skipper",), rounds=10_000, seeds=40), client=client, folder=tmp_path)
+
+
+def test_a_processor_that_computes_other_bits_has_another_environment() -> None:
+    """NumPy's logarithms differ in the last bit with and without AVX-512."""
+    code = "from belated.lab.compare.fingerprint import environment; print(environment()['arithmetic'])"
+    environment = {**os.environ, "NPY_DISABLE_CPU_FEATURES": "X86_V4"}
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], check=False, capture_output=True, text=True, env=environment
+    )
+    if done.returncode or "X86_V4" in done.stderr:
+        pytest.skip("this processor has no AVX-512 to disable")
+    assert done.stdout.strip() != fingerprints.environment()["arithmetic"]

@@ -1,0 +1,360 @@
+"""PostgreSQL as a server: it stops and comes back, lags behind, is misconfigured, and its password stays a secret."""
+
+import json
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from belated import cli
+from belated.errors import InvalidInput, StoreError, StoreUnreachable
+from belated.serve.store import opening as stores
+from belated.serve.store.journal import Conflict, Journal, Key, Snapshot
+from belated.serve.store.opening import open_journal, shown
+from belated.serve.store.postgres.journal import PostgresJournal
+from tests.support.journals import Slow, decided, event, outcome
+from tests.support.postgres import PASSWORD, ROLE, Cluster, connect
+from tests.support.relay import relay_to
+from tests.support.service import Served
+from tests.support.waiting import until
+
+SECRETS = (PASSWORD, PASSWORD.replace("%40", "@"), "ss-word")
+
+
+# -- a server that goes and comes back ---------------------------------------------------------------------------
+
+CALLS: dict[str, Callable[[Journal], Any]] = {
+    "append": lambda journal: journal.append([decided(1, 5)]),
+    "last": lambda journal: journal.last(),
+    "named": lambda journal: journal.named("one"),
+    "read": lambda journal: journal.read(0, 10),
+    "find": lambda journal: journal.find([1]),
+    "save": lambda journal: journal.save(Snapshot(1, 1, b"")),
+    "keys": lambda journal: journal.keys(),
+    "add_key": lambda journal: journal.add_key(Key("b", b"", "admin", None, 1)),
+    "size": lambda journal: journal.size(),
+    "check": lambda journal: journal.check(),
+}
+
+
+def test_every_call_connects_again_after_a_crash_and_what_was_acknowledged_is_there(
+    cluster: Cluster, journal: Journal
+) -> None:
+    reader, acknowledged = journal.reader(), journal.read(0, 10)
+    cluster.stop("immediate")
+    for call in [*CALLS.values(), *CALLS.values()]:
+        with pytest.raises(StoreUnreachable, match=f"postgresql://{ROLE}@127.0.0.1:{cluster.port}/test_"):
+            call(journal)
+    cluster.start()
+    for call in CALLS.values():
+        call(journal)
+    assert journal.read(0, 10)[:1] == acknowledged
+    with pytest.raises(StoreUnreachable):
+        reader.last()
+    assert reader.read(0, 10) == journal.read(0, 10)
+    assert len(journal.read(0, 10)) == 2
+    reader.close()
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_each_call_alone_connects_again(cluster: Cluster, journal: Journal, call: Callable[[Journal], Any]) -> None:
+    with closing(cluster.admin()) as admin:
+        admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'belated'")
+    with pytest.raises(StoreUnreachable):
+        call(journal)
+    call(journal)
+
+
+def test_a_server_that_is_silent_is_given_up(cluster: Cluster, database: str, journal: Journal) -> None:
+    """As behind a proxy that has lost it: TCP is well, but nothing comes. Every call is given up once and in time."""
+    with relay_to(cluster.port) as (between, port):
+        far = PostgresJournal(database.replace(f":{cluster.port}/", f":{port}/"), patience=0.3)
+        far.append([decided(1, 4)])  # so that the statement is prepared, and a next one goes out whole
+        for call in CALLS.values():
+            far.last()
+            between.cut()
+            began = time.monotonic()
+            with pytest.raises(StoreUnreachable, match=r"no answer for 0\.3 seconds"):
+                call(far)
+            assert 0.3 <= time.monotonic() - began < 3.0
+            between.heal()
+        far.close()
+        until(lambda: journal.last() == 3)  # what was sent has come late
+        assert len(journal.read(0, 10)) == 3
+
+
+def test_a_crash_takes_back_places_and_the_horizon_with_them(
+    cluster: Cluster, database: str, journal: PostgresJournal
+) -> None:
+    """Places that were drawn but left no trace are drawn again: a horizon from before the crash would pass them."""
+    slow = Slow(database)
+    journal.read(0, 10)
+    slow.connection.execute("SELECT pg_current_xact_id(), nextval('places') FROM generate_series(1, 1000)")
+    slow.roll_back()
+    slow.close()
+    assert journal.read(1, 10) == []
+    assert journal._horizon.place == 1001
+    cluster.stop("immediate")
+    cluster.start()
+    slow = Slow(database)
+    [first] = slow.append(decided(1, 1))
+    with pytest.raises(StoreUnreachable):
+        journal.read(1, 10)
+    [second] = journal.append([decided(1, 2)])
+    assert first < second < 1001, "the crash took places back"
+    assert journal.read(1, 10) == []
+    slow.commit()
+    slow.close()
+    assert [entry.seq for entry in journal.read(1, 10)] == [first, second]
+
+
+def test_a_server_that_has_lost_what_was_read_is_not_followed(
+    cluster: Cluster, database: str, journal: Journal
+) -> None:
+    """As after a failover to a standby that was behind: the place is another's now."""
+    journal.append([decided(1, 1)])
+    assert len(journal.read(0, 10)) == 2
+    with closing(connect(database)) as connection:
+        connection.execute("UPDATE journal SET nonce = 8 WHERE seq = 2")
+    assert len(journal.read(0, 10)) == 2, "the same connection is the same server"
+    journal.read(0, 1)
+    with closing(cluster.admin()) as admin:
+        kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'belated'"
+        admin.execute(kill)
+        with pytest.raises(StoreUnreachable):
+            journal.last()
+        assert len(journal.read(0, 10)) == 2, "the entry that was read last is there"
+        with closing(connect(database)) as connection:
+            connection.execute("UPDATE journal SET nonce = 9 WHERE seq = 2")
+        admin.execute(kill)
+    with pytest.raises(StoreUnreachable):
+        journal.last()
+    for _ in range(2):
+        with pytest.raises(StoreError, match="has lost entry 2"):
+            journal.read(2, 10)
+
+
+def test_a_server_that_has_lost_what_was_written_is_not_followed(
+    cluster: Cluster, database: str, journal: Journal
+) -> None:
+    """An engine folds at once what it has written, and need not have read it."""
+    assert len(journal.read(0, 10)) == 1
+    journal.append([decided(1, 1), decided(1, 2)])
+    with closing(cluster.admin(database.rpartition("/")[2])) as admin:
+        admin.execute("DELETE FROM belated.journal WHERE seq = 3")
+        admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'belated'")
+    with pytest.raises(StoreUnreachable):
+        journal.last()
+    with pytest.raises(StoreError, match="has lost entry 3"):
+        journal.read(3, 10)
+
+
+def test_a_standby_is_no_store(cluster: Cluster, database: str) -> None:
+    signal = cluster.folder / "data" / "standby.signal"
+    cluster.stop("fast")
+    signal.touch()
+    cluster.start()
+    try:
+        with pytest.raises(StoreError, match="is a standby, or read only: name the primary"):
+            PostgresJournal(database)
+        with pytest.raises(StoreError, match="standby"):
+            PostgresJournal(database, readonly=True)
+    finally:
+        cluster.stop("fast")
+        signal.unlink()
+        cluster.start()
+    PostgresJournal(database).close()
+
+
+def test_an_append_whose_standby_is_not_waited_for_is_not_acknowledged(cluster: Cluster, journal: Journal) -> None:
+    raised: list[BaseException] = []
+
+    def write() -> None:
+        try:
+            journal.append([decided(1, 1)])
+        except StoreUnreachable as error:
+            raised.append(error)
+
+    with closing(cluster.admin()) as admin:
+        admin.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+        admin.execute("SELECT pg_reload_conf()")
+        time.sleep(0.2)
+        writer = Thread(target=write)
+        writer.start()
+        cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+        while not admin.execute(cancel).fetchall():
+            time.sleep(0.01)
+        writer.join()
+        admin.execute("ALTER SYSTEM RESET synchronous_standby_names")
+        admin.execute("SELECT pg_reload_conf()")
+    assert "canceling wait for synchronous replication" in str(raised[0])
+    assert journal.last() == 2, "it is committed here all the same: nobody knows"
+
+
+def test_appends_that_wait_for_each_other_are_sorted_out(database: str, journal: Journal) -> None:
+    """The server ends one of them after a second; the journal tries again, and hears of the conflict."""
+    slow, raised = Slow(database), list[BaseException]()
+
+    def write() -> None:
+        try:
+            journal.append([decided(1, 1, key="b", position=0), decided(1, 2, key="a", position=0)])
+        except Conflict as error:
+            raised.append(error)
+
+    slow.append(decided(1, 3, key="a", position=0))
+    writer = Thread(target=write)
+    writer.start()
+    time.sleep(0.3)
+    slow.append(decided(1, 4, key="b", position=0))
+    slow.commit()
+    slow.close()
+    writer.join()
+    assert [str(error) for error in raised] == ["one_effect"]
+
+
+def test_another_thread_may_look_while_one_writes(journal: Journal) -> None:
+    """As a service that is asked for its size."""
+    writer = Thread(target=lambda: [journal.append([decided(1, n)]) for n in range(100)])
+    writer.start()
+    while writer.is_alive():
+        assert journal.size() > 0
+    writer.join()
+    assert journal.last() == 101
+
+
+# -- what a role or a server may have set --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "theirs", "ours"),
+    [
+        ("synchronous_commit", "off", "on"),
+        ("synchronous_commit", "local", "on"),
+        ("synchronous_commit", "remote_apply", "remote_apply"),
+        ("default_transaction_isolation", "repeatable read", "read committed"),
+        ("search_path", "public", "belated"),
+        ("tcp_keepalives_idle", "7200", "1"),
+        ("tcp_keepalives_interval", "75", "1"),
+        ("tcp_keepalives_count", "9", "3"),
+        ("tcp_user_timeout", "0", "3000"),
+    ],
+)
+def test_settings_that_would_break_a_promise_are_set(
+    cluster: Cluster, database: str, name: str, theirs: str, ours: str
+) -> None:
+    with closing(cluster.admin()) as admin:
+        admin.execute(f"ALTER DATABASE {database.rpartition('/')[2]} SET {name} = '{theirs}'".encode())
+    with closing(PostgresJournal(database)) as journal, closing(journal.reader()) as reader:
+        for one in (journal, reader):
+            assert one._rows("SELECT current_setting($1)", (name,)) == [(ours,)]  # type: ignore[attr-defined]
+
+
+def test_a_database_that_is_read_only_is_refused(cluster: Cluster, database: str) -> None:
+    with closing(cluster.admin()) as admin:
+        admin.execute(f"ALTER DATABASE {database.rpartition('/')[2]} SET default_transaction_read_only = on".encode())
+    with pytest.raises(StoreError, match="read only"):
+        PostgresJournal(database)
+
+
+def test_the_url_says_otherwise(database: str) -> None:
+    with closing(PostgresJournal(f"{database}?application_name=mine&keepalives_idle=30")) as journal:
+        assert journal._rows("SELECT current_setting('application_name')") == [("mine",)]
+
+
+def test_a_missing_library_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stores, "find_spec", lambda _: None)
+    with pytest.raises(InvalidInput, match=r"psycopg is missing: .*pip install '\.\[serve,postgres\]'"):
+        open_journal("postgresql:///any")
+
+
+# -- damage ----------------------------------------------------------------------------------------------------------
+
+
+def test_damage_is_found(database: str, journal: Journal) -> None:
+    journal.append([decided(1, 1), outcome(2), decided(1, 2), event(1, 1)])
+    assert journal.check() == []
+    with closing(connect(database)) as connection:
+        connection.execute("DELETE FROM journal WHERE seq = 2")
+        assert journal.check() == ["entry 3: its decision was never made"]
+        connection.execute("UPDATE journal SET experiment = 4 WHERE seq = 5")
+        connection.execute("DROP INDEX one_effect")
+        connection.execute("SELECT setval('places', 3)")
+        found = journal.check()
+    assert "entry 5: its experiment was never created" in found
+    assert "the index one_effect is missing" in found
+    assert "the sequence `places` is behind entry 5: set it to that" in found
+    with pytest.raises(StoreError, match=r"`places` .* is behind"):
+        journal.append([decided(1, 3)] * 2)
+    assert journal.last() == 5
+
+
+def test_an_invalid_index_is_found(cluster: Cluster, database: str, journal: Journal) -> None:
+    with closing(cluster.admin(database.rpartition("/")[2])) as admin:
+        admin.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'belated.one_outcome'::regclass")
+    assert journal.check() == ["the index one_outcome is invalid: REINDEX it"]
+
+
+# -- the password ------------------------------------------------------------------------------------------------------
+
+
+def told(error: BaseException) -> str:
+    """All that could be shown of it, and of what caused it."""
+    return f"{error!r} {error} {''.join(traceback.format_exception(error))}"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda url: url.replace("test_", "nowhere_"), "does not exist"),
+        (lambda url: url.replace("127.0.0.1", "nowhere.invalid"), "nowhere.invalid"),
+        (lambda url: url.replace(PASSWORD, f"x{PASSWORD}"), "give the password as PGPASSWORD"),
+        (lambda url: url.replace("%40", "@"), "makes no sense"),
+        (lambda url: url.replace("%40", "/"), "makes no sense"),
+        (lambda url: url.replace("%40", "#"), "makes no sense"),
+        (lambda url: url.replace("%40", "?"), "makes no sense"),
+        (lambda url: url.replace("%40", "%4"), "makes no sense"),
+        (lambda url: f"{url}?passwort={PASSWORD}", "does not know: passwort$"),
+        (lambda url: f"{url.replace(f':{PASSWORD}', '')}?password=no", "password authentication failed"),
+    ],
+)
+def test_no_error_tells_the_password(database: str, change: Callable[[str], str], message: str) -> None:
+    with pytest.raises(StoreError, match=message) as caught:
+        open_journal(change(database))
+    assert [secret for secret in SECRETS if secret in told(caught.value)] == []
+
+
+def test_neither_names_nor_commands_nor_logs_tell_the_password(
+    cluster: Cluster, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"postgresql://{ROLE}@127.0.0.1:{cluster.port}/{database.rpartition('/')[2]}"
+    assert shown(database) == shown(f"{database}?sslmode=prefer&password={PASSWORD}") == name
+    with closing(PostgresJournal(database)) as journal:
+        said = [repr(journal), repr(journal._link), str(journal._link._connection)]
+    monkeypatch.setenv("BELATED_STORE", database)
+    for command in ("migrate", "verify", "keys create --scope admin", "keys list", "verify --help", "serve --help"):
+        done = CliRunner().invoke(cli.app, command.split(), catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        said.append(done.output)
+    with Served(tmp_path, "--host", "127.0.0.1") as served:
+        said += [json.dumps(served.get("/v1/store").json())]
+        cluster.stop("immediate")
+        cluster.start()
+        said += [served.get("/v1/store").text, served.get("/readyz").text]
+        served.stop()
+    said.append((tmp_path / "service.log").read_text())
+    assert name in said[-1]
+    assert [(text, secret) for text in said for secret in SECRETS if secret in text] == []
+
+
+def test_a_database_that_cannot_hold_every_name_is_refused(cluster: Cluster) -> None:
+    with closing(cluster.admin()) as admin:
+        admin.execute(f"CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' OWNER {ROLE}".encode())
+        with pytest.raises(StoreError, match="encoding is not UTF8"):
+            PostgresJournal(cluster.url("latin"))
+        admin.execute("DROP DATABASE latin")

@@ -1,0 +1,457 @@
+"""Several engines on one store: each folds what all have written, and what must happen once happens once."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from belated.serve.domain.entries import Entry, Kind
+from belated.serve.domain.fold import Fold, load
+from belated.serve.domain.refusals import Problem
+from belated.serve.domain.settings import Settings
+from belated.serve.engine.requests import Answers, Create, Decide, Item, Report
+from belated.serve.store.journal import Journal, entries
+from belated.serve.store.postgres.journal import PostgresJournal
+from belated.serve.store.sqlite.journal import SQLiteJournal
+from belated.serve.store.verify import verify
+from tests.support.engines import LOSSES, Clock, Driven, counts
+
+
+class Fleet:
+    """Engines on one store, with one clock; `random` says which of them gets a request."""
+
+    def __init__(self, folder: Path, size: int = 3, seed: int = 0, opening: Any = None) -> None:
+        self.random, self.clock = np.random.default_rng(seed), Clock()
+        self.all = [Driven(folder, clock=self.clock, seed=seed + n, opening=opening) for n in range(size)]
+
+    def any(self) -> Driven:
+        return self.all[int(self.random.integers(len(self.all)))]
+
+    def catch_up(self) -> None:
+        for one in self.all:
+            one.engine.catch_up()
+
+    def agree(self) -> bytes:
+        """The state that all have when they have folded everything, which is also what a new one would have."""
+        self.catch_up()
+        states = {one.engine.fold.snapshot() for one in self.all}
+        fold = Fold()
+        for entry in entries(self.all[0].engine.journal):  # one by one
+            fold.apply([entry])
+        assert states == {fold.snapshot()}
+        verdict = verify(self.all[0].engine.journal)
+        assert (verdict.problems, verdict.unchecked) == ([], 0)
+        return fold.snapshot().state
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def opening(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Journal]]:
+    """Opens a store that is empty at first; all that were opened are closed at the end."""
+    url = request.getfixturevalue("database") if request.param == "postgresql" else None
+    opened: list[Journal] = []
+
+    def opens() -> Journal:
+        path = tmp_path / "belated.db"
+        opened.append(SQLiteJournal(path, synchronous="OFF") if url is None else PostgresJournal(url))
+        return opened[-1]
+
+    yield opens
+    for journal in opened:
+        journal.close()
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, opening: Callable[[], Journal]) -> Fleet:
+    return Fleet(tmp_path, opening=opening)
+
+
+class Story:
+    """Random requests to random engines, some of them twice to different ones, and what was answered."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet, self.random = fleet, fleet.random
+        self.waiting: list[str] = []
+        self.keys: dict[str, list[str]] = {}  # by key: the decisions that were answered
+        self.values: dict[str, float] = {}  # by decision: the outcome that was acknowledged
+        fleet.any().create("layout", reward_wait=50.0, outcome=LOSSES)
+        fleet.any().do(Create(Settings("other", ["x", "y"])))
+
+    def decide(self) -> None:
+        key = f"k{self.random.integers(200)}" if self.random.random() < 0.5 else None
+        size = 1 + len(key or "") % 3
+        result = self.fleet.any().do(Decide("layout", size, key))
+        assert isinstance(result, Answers), result
+        ids = [one.id for one in result.decisions]
+        if key is not None:
+            assert result.replayed == (key in self.keys)
+            assert self.keys.setdefault(key, ids) == ids
+        if not result.replayed:
+            self.waiting += ids
+
+    def report(self) -> None:
+        ids = [self.waiting.pop(0) for _ in range(min(3, len(self.waiting)))]
+        values = self.random.random(len(ids)).round(3).tolist()
+        for again in range(2):
+            items = [Item(id, "loss", value) for id, value in zip(ids, values, strict=True)]
+            statuses = self.fleet.any().tell_all(items)
+            assert all(one == ("duplicate" if again else one) for one in statuses), statuses
+            assert set(statuses) <= {"applied", "late", "duplicate"}
+        self.values |= dict(zip(ids, values, strict=True))
+
+    def amend(self) -> None:
+        if self.values:
+            id = list(self.values)[int(self.random.integers(len(self.values)))]
+            value = float(self.random.random())
+            assert self.fleet.any().tell(id, value, word="loss") in (409, "duplicate")
+            assert self.fleet.any().tell(id, value, word="loss", amend=True) == "amended"
+            self.values[id] = value
+
+    def change(self) -> None:
+        self.fleet.any().change(add=(f"arm {self.random.integers(4)}",))
+        self.fleet.any().change(retire=(f"arm {self.random.integers(4)}",))
+
+    def pass_time(self) -> None:
+        self.fleet.clock.advance(float(self.random.random() * 5))
+        self.fleet.any().engine.expire()
+
+    def catch_up(self) -> None:
+        self.fleet.any().engine.catch_up()
+
+    def tell(self, steps: int) -> None:
+        ways = [self.decide, self.decide, self.decide, self.report, self.amend, self.pass_time, self.catch_up]
+        for _ in range(steps):
+            if self.random.random() < 0.03:
+                self.change()
+            ways[int(self.random.integers(len(ways)))]()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whoever_is_asked_all_agree_to_the_last_bit(tmp_path: Path, opening: Callable[[], Journal], seed: int) -> None:
+    fleet = Fleet(tmp_path, size=1 + seed % 4, seed=seed, opening=opening)
+    story = Story(fleet)
+    story.tell(300)
+    fleet.agree()
+    made = fleet.all[0].decisions("layout")
+    told = {entry.decision.seq: entry.outcome.value for entry in made if entry.outcome and entry.outcome.kind != 4}
+    assert len(told) == len(story.values)
+    assert sorted(v for v in told.values() if v is not None) == sorted(story.values.values())
+    assert len(made) == fleet.all[0]["layout"].counts.decisions
+
+
+def test_a_decision_brings_the_edge_it_was_drawn_with(fleet: Fleet) -> None:
+    """Who folds it later knows more: by what it knew then the careful and the bold learner were another matter."""
+    one, two, _ = fleet.all
+    one.create(outcome=LOSSES)
+    early = one.decide(size=40)
+    for decision in early[:20]:
+        one.tell(decision, float(decision.arm == "a"), word="loss")
+    two.engine.catch_up()
+    for decision in early[20:]:
+        one.tell(decision, float(decision.arm != "a"), word="loss")
+        one.decide()
+    drawn = two["layout"].learner.outlook().edges
+    [late] = two.decide()
+    fleet.agree()
+    now, learner = one["layout"].learner.outlook().edges, one["layout"].learner
+    entered = learner._ledger["edge"][int(learner._clock["rows"][0]) - 1]
+    arm = "abc".index(late.arm)
+    assert entered == drawn[arm] != now[arm]
+
+
+def test_lag_is_in_the_certificate(tmp_path: Path) -> None:
+    """The same decisions and reports; those whose server was behind are proven less."""
+    proven = []
+    for lag in (False, True):
+        (tmp_path / str(lag)).mkdir()
+        fleet = Fleet(tmp_path / str(lag), size=2, seed=5)
+        fleet.all[0].create(outcome=LOSSES)
+        for _ in range(150):
+            made = [one.decide()[0] for one in fleet.all]
+            for decision in made:
+                fleet.all[0].tell(decision, 0.5, word="loss")
+            if not lag:
+                fleet.catch_up()
+        fleet.agree()
+        proven.append(fleet.all[0]["layout"].certificates()[0])
+    assert proven[0] < proven[1]
+
+
+# -- races: what another server did is seen only after the look, so the store must refuse ----------------------------
+
+
+def blind_once(driven: Driven, method: str, nothing: Any) -> list[int]:
+    """The engine's next look finds nothing, as if the other server had committed right after it; counts all looks."""
+    journal, look, looks = driven.engine.journal, getattr(driven.engine.journal, method), [0]
+
+    def blind(*arguments: Any) -> Any:
+        looks[0] += 1
+        return nothing(look(*arguments)) if looks[0] == 1 else look(*arguments)
+
+    setattr(journal, method, blind)
+    return looks
+
+
+@pytest.mark.parametrize("size", [1, 5])
+def test_one_key_at_two_servers_at_the_same_moment(fleet: Fleet, size: int) -> None:
+    one, two, _ = fleet.all
+    one.create()
+    first = one.decide(size=size, key="k")
+    looks = blind_once(two, "requested", lambda _: [])
+    assert [decision.id for decision in two.decide(size=size, key="k")] == [decision.id for decision in first]
+    assert looks == [2]
+    fleet.agree()
+    assert counts(one) == {"decisions": size}
+
+
+@pytest.mark.parametrize("size", [1, 3, 7])
+def test_one_key_for_another_number_leaves_nothing_behind(fleet: Fleet, size: int) -> None:
+    one, two, _ = fleet.all
+    one.create()
+    one.decide(size=4, key="k")
+    blind_once(two, "requested", lambda _: [])
+    other = Decide("layout", 2)
+    refused, answered = two.engine.process([Decide("layout", size, "k"), other])
+    assert isinstance(refused, Problem)
+    assert refused.status == 422
+    assert isinstance(answered, Answers)
+    fleet.agree()
+    assert counts(one) == {"decisions": 4 + 2}
+
+
+@pytest.mark.parametrize(("value", "status"), [(0.5, "duplicate"), (0.75, 409)])
+def test_one_report_at_two_servers_at_the_same_moment(fleet: Fleet, value: float, status: Any) -> None:
+    one, two, _ = fleet.all
+    one.create()
+    [decision] = one.decide()
+    assert one.tell(decision, 0.5) == "applied"
+    looks = blind_once(two, "find", lambda found: {seq: it._replace(outcome=None) for seq, it in found.items()})
+    assert two.tell(decision, value) == status
+    assert looks[0] == 2
+    fleet.agree()
+    assert counts(one) == {"decisions": 1, "reported": 1}
+
+
+def test_a_report_and_the_end_of_its_wait_at_two_servers(fleet: Fleet) -> None:
+    one, two, _ = fleet.all
+    one.create(reward_wait=10.0, default_outcome=0.0)
+    [decision] = one.decide()
+    fleet.catch_up()
+    fleet.clock.advance(11)
+    assert one.tell(decision, 1.0) == "applied"
+    looks = blind_once(two, "decisions", lambda page: [found._replace(outcome=None) for found in page])
+    two.engine.expire()
+    assert looks == [1]
+    two.engine.catch_up()
+    two.engine.expire()
+    fleet.agree()
+    assert counts(one) == {"decisions": 1, "reported": 1}
+
+
+def test_waits_end_once_and_all_of_them_end(fleet: Fleet) -> None:
+    fleet.all[0].create(reward_wait=10.0)
+    for _ in range(40):
+        fleet.any().decide(size=3)
+        fleet.clock.advance(0.5)
+        fleet.any().engine.expire()
+        fleet.any().engine.catch_up()
+    fleet.clock.advance(20)
+    for _ in range(3):
+        fleet.catch_up()
+        for one in fleet.all:
+            one.engine.expire()
+    fleet.agree()
+    assert counts(fleet.all[0]) == {"decisions": 120, "expired": 120}
+
+
+def test_who_is_always_too_late_is_asked_to_come_again(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was written, so nothing is wrong with the store."""
+    one, two, _ = fleet.all
+    one.create()
+    one.decide(key="k")
+    monkeypatch.setattr(two.engine.journal, "requested", lambda *_: [])
+    monkeypatch.setattr(two.engine.journal, "named", lambda *_: None)
+    late, other = two.engine.process([Decide("layout", 1, "k"), Create(Settings("new", ["a", "b"]))])
+    assert isinstance(late, Problem)
+    assert late.status == 404
+    two.engine.catch_up()
+    late = two.do(Decide("layout", 1, "k"))
+    assert (late.status, late.headers) == (503, {"Retry-After": "1"})
+    monkeypatch.undo()
+    assert two.decide(key="k")
+    assert not isinstance(other, Problem)
+    fleet.agree()
+
+
+# -- changes of an experiment ----------------------------------------------------------------------------------------
+
+
+def test_an_experiment_is_known_to_others_at_once(fleet: Fleet) -> None:
+    one, two, three = fleet.all
+    one.create()
+    [decision] = two.decide()
+    assert three.tell(decision, 1.0) == "applied"
+    assert one.do(Decide("nowhere")).status == 404
+    fleet.agree()
+
+
+def test_two_servers_create_one_experiment(fleet: Fleet) -> None:
+    one, two, three = fleet.all
+    settings = Settings("layout", ["a", "b"])
+    assert one.do(Create(settings))[1]
+    blind_once(two, "named", lambda _: None)
+    assert not two.do(Create(settings))[1]
+    blind_once(three, "named", lambda _: None)
+    assert three.do(Create(Settings("layout", ["a", "c"]))).status == 409
+    fleet.agree()
+
+
+def test_two_servers_cannot_retire_all_arms_together(fleet: Fleet) -> None:
+    one, two, _ = fleet.all
+    one.create(arms=("a", "b"))
+    fleet.catch_up()
+    assert one.change(retire=("a",))[1]
+    assert two.change(retire=("b",)).status == 422  # it did not know
+    fleet.agree()
+    assert one["layout"].era.arms == [1]
+
+
+def test_who_does_not_know_of_new_arms_decides_among_the_old_ones(fleet: Fleet) -> None:
+    one, two, _ = fleet.all
+    one.create(arms=("a", "b"), outcome=LOSSES)
+    fleet.catch_up()
+    early = one.decide()
+    one.change(add=("c",), retire=("a",))
+    proven = one["layout"].certificates()[0]
+    made = two.decide(size=20)
+    assert {decision.arm for decision in made} == {"a", "b"}
+    assert two.tell(made[0], 1.0, word="loss") == "applied"
+    assert two.tell(made[0], 0.5, word="loss", amend=True) == "amended"
+    assert two.tell(early[0], 0.5, word="loss") == "applied"
+    fleet.agree()
+    assert counts(one) == {"decisions": 21, "reported": 2, "amended": 1}
+    assert one["layout"].certificates()[0] >= min(21, proven + 20)
+    assert [era.earnings.outcomes for era in (*one["layout"].past, one["layout"].era)] == [2, 0]
+    assert one["layout"].learner.round == 0
+    assert {one.decide()[0].arm for _ in range(60)} == {"b", "c"}
+
+
+def test_who_does_not_know_that_it_is_closed_decides_once_more(fleet: Fleet) -> None:
+    one, two, _ = fleet.all
+    one.create()
+    fleet.catch_up()
+    one.close()
+    [decision] = two.decide()
+    two.engine.catch_up()
+    assert two.do(Decide("layout")).status == 409
+    assert one.tell(decision, 1.0) == "applied"
+    fleet.agree()
+
+
+def test_an_old_answer_may_have_arms_that_are_news(fleet: Fleet) -> None:
+    one, two, _ = fleet.all
+    one.create(arms=("a",))
+    fleet.catch_up()
+    one.change(add=("b",), retire=("a",))
+    made = one.decide(size=3, key="k")
+    assert (
+        [decision.arm for decision in two.decide(size=3, key="k")] == [decision.arm for decision in made] == ["b"] * 3
+    )
+
+
+# -- times and places ------------------------------------------------------------------------------------------------
+
+
+def test_clocks_may_differ(tmp_path: Path) -> None:
+    ahead, behind = Clock(), Clock()
+    ahead.advance(3)
+    one, two = Driven(tmp_path, clock=ahead), Driven(tmp_path, clock=behind, seed=2)
+    one.create(reward_wait=10.0)
+    two.engine.catch_up()
+    for _ in range(30):
+        one.decide()
+        two.decide()
+        two.engine.catch_up()
+        for clock in (ahead, behind):
+            clock.advance(0.7)
+        one.engine.expire()
+        two.engine.expire()
+        one.engine.catch_up()
+    for clock in (ahead, behind):
+        clock.advance(30)
+    one.engine.expire()
+    two.engine.catch_up()
+    assert one.engine.fold.snapshot() == two.engine.fold.snapshot()
+    assert counts(one) == {"decisions": 60, "expired": 60}
+    assert sum(one["layout"].ages.counts) == 0
+    assert min(one["layout"].ages.counts, default=0) >= 0
+
+
+def test_a_server_that_cannot_catch_up_says_so(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when a transaction that does not end holds up the tail: what is written there cannot be read yet."""
+    one, two, _ = fleet.all
+    one.create()
+    [decision] = one.decide()
+    monkeypatch.setattr(two.engine.journal, "read", lambda *_: [])
+    monkeypatch.setattr("belated.serve.engine.engine.PATIENCE", 0.05)
+    assert two.do(Decide("layout")).status == 503
+    assert two.tell(decision, 1.0) == 503
+    assert two.do(Report([Item("nonsense", "reward", 1.0)]))[0].status == 404
+    monkeypatch.undo()
+    assert two.tell(decision, 1.0) == "applied"
+    fleet.agree()
+
+
+def test_a_server_that_cannot_catch_up_answers_what_it_can(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for what is not needed, and all that wait together wait once."""
+    one, two, _ = fleet.all
+    one.create()
+    fleet.catch_up()
+    monkeypatch.setattr(two.engine.journal, "read", lambda *_: [])
+    monkeypatch.setattr("belated.serve.engine.engine.PATIENCE", 1.0)
+    one.decide()
+    [decision] = one.decide(key="k")
+    began = time.monotonic()
+    assert two.decide(key="k")[0].id == decision.id, "what it had seen is not in reach, but its arm is known"
+    assert two.tell(decision, 1.0) == "applied"
+    assert time.monotonic() < began + 1.0
+    one.create("news")
+    made = [one.decide("news")[0] for _ in range(20)]
+    assert two.tell_all([Item(decision.id, "reward", 1.0) for decision in made]) == [503] * 20
+    assert 1.0 < time.monotonic() - began < 10.0
+    monkeypatch.undo()
+    fleet.agree()
+
+
+def test_a_start_comes_to_an_end_while_others_write(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two, _ = fleet.all
+    one.create()
+    one.decide(size=7)
+    read, pages = two.engine.journal.read, list[int]()
+
+    def busy(after: int, limit: int) -> list[Entry]:
+        page = read(after, limit)
+        pages.append(len(page))
+        assert len(pages) < 10
+        one.decide()
+        return page
+
+    monkeypatch.setattr(two.engine.journal, "read", busy)
+    monkeypatch.setattr("belated.serve.domain.fold.PAGE", 3)
+    assert load(two.engine.journal).seq >= 8
+    assert pages[0] == 3
+    assert pages[-1] < 3
+
+
+def test_entries_say_what_their_server_knew(fleet: Fleet) -> None:
+    one, two, _ = fleet.all
+    one.create()
+    fleet.catch_up()
+    one.decide()
+    [decision] = two.decide()
+    two.tell(decision, 1.0)
+    rows = [(entry.kind, entry.seen, entry.revision) for entry in entries(one.engine.journal)]
+    decided, reported = Kind.DECIDED, Kind.REPORTED
+    assert rows == [(Kind.CREATED, None, 0), (decided, 1, None), (decided, 1, None), (reported, 1, 0)]

@@ -1,0 +1,130 @@
+"""kill -9 of servers that share a store, and crashes of their database: what was acknowledged is there, once."""
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+from threading import Event
+from typing import Final, NamedTuple
+
+import pytest
+
+from belated.serve.store.postgres.journal import PostgresJournal
+from tests.support.crowd import Crowd, check_answers, check_folds, check_statuses, check_store, gather, started
+from tests.support.postgres import PASSWORD, Cluster
+from tests.support.service import Served
+from tests.support.traffic import EXPERIMENTS
+from tests.support.waiting import until
+
+REPLICAS: Final = 3
+CLIENTS: Final = 8
+ROUNDS: Final = 10  # in each PostgreSQL crashes once, and 5 servers are killed
+RECOVERY: Final = 10.0  # seconds for a server to go on by itself after the database has come back
+log = logging.getLogger(__name__)  # what was measured: pytest --log-cli-level=info
+IS_BACK: Final = "the store is back"
+
+
+@pytest.fixture
+def own_cluster() -> Iterator[Cluster]:
+    """A PostgreSQL that nobody else uses: it is stopped all the time."""
+    made = Cluster()
+    yield made
+    made.remove()
+
+
+@contextmanager
+def busy(crowd: Crowd, replicas: Sequence[Served]) -> Iterator[None]:
+    """The visitors come and go, to any of the servers; what they find wrong is raised at the end, before all else."""
+    over = Event()
+    with ThreadPoolExecutor(len(crowd.visitors)) as pool:
+        visits = [pool.submit(visitor.wander, replicas, over) for visitor in crowd.visitors]
+        try:
+            yield
+        finally:
+            over.set()
+            for visit in visits:
+                visit.result()
+
+
+def kill(served: Served) -> int:
+    """Kill it and start it again, as a supervisor does, until the database is there; how often it was in vain."""
+    served.kill()
+    vain = 0
+    while not served.launch():
+        assert served.ended() == 2, served.log()[-2000:]
+        vain += 1
+        assert vain < 20, served.log()[-2000:]
+    assert served.url
+    return vain
+
+
+class Chaos(NamedTuple):
+    """The servers, their database, and threads that start them again."""
+
+    replicas: list[Served]
+    cluster: Cluster
+    crowd: Crowd
+    pool: ThreadPoolExecutor
+
+    def kill_all(self) -> None:
+        """Each of the servers at some moment, perhaps while another is away."""
+        restarts = []
+        for served in self.crowd.random.sample(self.replicas, REPLICAS):
+            assert self.crowd.wait(5, 60)
+            restarts.append(self.pool.submit(kill, served))
+        assert [restart.result() for restart in restarts] == [0] * REPLICAS
+
+    def crash(self) -> float:
+        """The database, around two kills; how many seconds later the third server was ready again, by itself."""
+        survivor, early, late = self.crowd.random.sample(self.replicas, REPLICAS)
+        process, recoveries = survivor.process, survivor.log().count(IS_BACK)
+        assert self.crowd.wait(5, 60)
+        restarts: list[Future[int]] = []
+        if self.crowd.random.random() < 0.5:
+            restarts.append(self.pool.submit(kill, early))
+            assert self.crowd.wait(0, 5)
+        self.cluster.stop("immediate")
+        until(lambda: survivor.get("/readyz").status_code == 503, RECOVERY)
+        assert survivor.post("/v1/experiments/patient/decisions").status_code == 503
+        if not restarts:
+            restarts.append(self.pool.submit(kill, early))
+        restarts.append(self.pool.submit(kill, late))
+        self.cluster.start()
+        took = until(lambda: survivor.get("/readyz").status_code == 200, RECOVERY)
+        assert (survivor.process, process.poll()) == (process, None)
+        assert survivor.log().count(IS_BACK) > recoveries
+        for restart in restarts:
+            restart.result()
+        return took
+
+    def stop_one(self) -> None:
+        """In peace: it saves a snapshot, from which later lives start."""
+        served = self.crowd.random.choice(self.replicas)
+        assert served.stop() == 0
+        served.start()
+
+
+def test_fifty_kills_and_ten_crashes_of_the_database_lose_and_repeat_nothing(
+    own_cluster: Cluster, tmp_path: Path
+) -> None:
+    with own_cluster.database() as url:
+        with started(url, tmp_path, REPLICAS) as replicas, ThreadPoolExecutor(REPLICAS) as pool:
+            chaos = Chaos(replicas, own_cluster, gather(replicas[0], CLIENTS), pool)
+            recoveries, began = [], time.monotonic()
+            with busy(chaos.crowd, replicas):
+                for number in range(ROUNDS):
+                    chaos.kill_all()
+                    recoveries.append(chaos.crash())
+                    if number % 3 == 2:
+                        chaos.stop_one()
+                    chaos.crowd.forget()
+            log.info("ready again after %s seconds", [round(took, 2) for took in recoveries])
+            log.info("%.0f seconds, %s", time.monotonic() - began, replicas[0].get("/v1/store").json())
+            check_answers(replicas[0].url, chaos.crowd.visitors, is_alone=False)
+            check_statuses(replicas[1].url)
+            check_folds(replicas, url, EXPERIMENTS)
+        with closing(PostgresJournal(url)) as journal:
+            check_store(journal, chaos.crowd.visitors)
+    assert not [served for served in replicas if PASSWORD in served.log()]

@@ -1,0 +1,99 @@
+"""Servers that fall behind the journal say so, go on, and catch up; lost connections are made again."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.support.askers import DECISIONS, NAME, Asker, Call, asking, check, metrics, report_of, wait_for_answers
+from tests.support.crowd import settle, started
+from tests.support.postgres import Cluster
+from tests.support.service import Served
+from tests.support.waiting import until
+
+BACK = 10.0  # seconds in which a server is level again
+END = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()"
+
+
+@pytest.fixture
+def replicas(database: str, tmp_path: Path) -> Iterator[list[Served]]:
+    with started(database, tmp_path, 2) as servers:
+        assert servers[0].post("/v1/experiments", {"name": NAME, "arms": ["a", "b", "c"]}).status_code == 201
+        settle(servers, database, [])
+        yield servers
+
+
+def lags(served: Served) -> tuple[float, float]:
+    """Entries and seconds."""
+    told = metrics(served)
+    return told["belated_lag_entries"], told["belated_lag_seconds"]
+
+
+def check_views(served: Served) -> None:
+    """The store's own document and each experiment's say the same as the metrics, while a lag lasts."""
+    before, stores = metrics(served), [served.get("/v1/store").json()]
+    stores.append(served.get(f"/v1/experiments/{NAME}").json()["store"])
+    after = metrics(served)
+    for store in stores:
+        assert store["lag_entries"] == before["belated_lag_entries"] == after["belated_lag_entries"] > 0
+        assert 0 < before["belated_lag_seconds"] < store["lag_seconds"] < after["belated_lag_seconds"]
+
+
+def test_a_transaction_of_somebody_else_delays_what_servers_learn_and_nothing_more(
+    cluster: Cluster, database: str, replicas: list[Served]
+) -> None:
+    askers = [Asker(f"asker-{number}", served) for number, served in enumerate(replicas)]
+    assert [lags(served) for served in replicas] == [(0, 0)] * 2
+    with cluster.database() as other, psycopg.connect(other) as somebody:
+        somebody.execute("SELECT pg_current_xact_id()")
+        with asking(askers):
+            until(lambda: all(entries > 0 and seconds > 1.0 for entries, seconds in map(lags, replicas)))
+            wait_for_answers(askers)
+            until(lambda: all(entries > 10 and seconds > 2.0 for entries, seconds in map(lags, replicas)))
+        written = 1 + sum(len(asker.got) + len(asker.told) for asker in askers)
+        for served in replicas:
+            until(lambda served=served: metrics(served)["belated_journal_seq"] + lags(served)[0] == written)  # type: ignore[misc]
+            check_views(served)
+        with replicas[0].client() as one, replicas[1].client() as two:
+            decision = askers[0].send(one, Call(DECISIONS, {}, "both"))
+            assert decision is not None
+            assert askers[1].send(two, Call(DECISIONS, {}, "both")) == decision
+            assert askers[1].send(two, report_of(decision, 7)) is not None
+            assert one.get(f"/v1/decisions/{decision['decision_id']}").json()["outcomes"][0]["value"] == 0.7
+        assert not [asker for asker in askers if asker.unknown]
+        somebody.commit()
+        until(lambda: [lags(served) for served in replicas] == [(0, 0)] * 2, BACK)
+        assert [served.get("/v1/store").json()["lag_seconds"] for served in replicas] == [0, 0]
+    check(replicas, database, askers)
+
+
+def test_connections_that_are_ended_are_made_again(cluster: Cluster, database: str, replicas: list[Served]) -> None:
+    askers = [Asker(f"asker-{number}", replicas[number % 2]) for number in range(4)]
+    with closing(cluster.admin()) as admin, asking(askers):
+        for _ in range(10):
+            wait_for_answers(askers, 3)
+            admin.execute(END, (database.rpartition("/")[2],))
+    for served in replicas:
+        until(lambda served=served: served.get("/readyz").status_code == 200, BACK)  # type: ignore[misc]
+        id = next(iter(askers[0].got.values()))["decision_id"]
+        assert served.get(f"/v1/decisions/{id}").status_code == 200, "those for reading too, without a refusal"
+    for asker in askers:
+        assert asker.unknown
+        asker.retry(replicas[0])
+    check(replicas, database, askers)
+
+
+def test_a_restart_of_the_database_is_survived(cluster: Cluster, database: str, replicas: list[Served]) -> None:
+    askers = [Asker(f"asker-{number}", replicas[number % 2]) for number in range(4)]
+    with asking(askers):
+        wait_for_answers(askers)
+        cluster.stop("fast")
+        until(lambda: all(served.get("/readyz").status_code == 503 for served in replicas), BACK)
+        cluster.start()
+        until(lambda: all(served.get("/readyz").status_code == 200 for served in replicas), BACK)
+        wait_for_answers(askers)
+    for asker in askers:
+        asker.retry(replicas[0])
+    check(replicas, database, askers)

@@ -1,0 +1,75 @@
+"""kill -9 and SIGTERM at any moment, under concurrent clients: what was acknowledged is there, once."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+
+from belated.serve.domain import fold
+from belated.serve.store.sqlite.journal import SQLiteJournal
+from tests.support.crowd import Crowd, check_answers, check_statuses, check_store, gather
+from tests.support.service import Served
+
+CLIENTS = 4
+KILLS = 50
+KILLS_BETWEEN_STOPS = 10  # a stop saves a snapshot, from which later lives start
+
+
+def live(served: Served, crowd: Crowd, end: Callable[[], object]) -> None:
+    """What is left of the service's life: what was acknowledged before is there; then it ends under load."""
+    with ThreadPoolExecutor(len(crowd.visitors)) as pool:
+        list(pool.map(lambda visitor: visitor.look_back(served.url), crowd.visitors))
+        visits = [pool.submit(visitor.visit, served.url) for visitor in crowd.visitors]
+        are_answered = crowd.wait(20, 150)
+        end()
+        for visit in visits:
+            visit.result()
+    crowd.forget()
+    assert are_answered
+
+
+def check_file(folder: Path, crowd: Crowd) -> None:
+    """The stopped store is sound."""
+    with closing(SQLiteJournal(folder / "belated.db")) as journal:
+        check_store(journal, crowd.visitors)
+
+
+def test_fifty_kills_lose_and_repeat_nothing(server: Served) -> None:
+    crowd = gather(server, CLIENTS)
+    for kill in range(1, KILLS + 1):
+        live(server, crowd, server.kill)
+        server.start()
+        if kill % KILLS_BETWEEN_STOPS == 0:
+            check_answers(server.url, crowd.visitors)
+            live(server, crowd, server.stop)
+            assert server.process.returncode == 0
+            check_file(server.folder, crowd)
+            server.start()
+    check_statuses(server.url)
+    assert server.stop() == 0
+    command = [sys.executable, "-m", "belated", "verify"]
+    verified = subprocess.run(command, cwd=server.folder, capture_output=True, text=True, check=False)  # noqa: S603
+    assert verified.returncode == 0, verified.stdout
+    assert "the same, bit for bit" in verified.stdout
+
+
+def test_a_stop_under_load_answers_what_it_accepted(server: Served) -> None:
+    """Whoever got no answer was not heard: the store has the decisions that were answered, and no others."""
+    crowd = gather(server, 8)
+    for _ in range(3):
+        live(server, crowd, server.stop)
+        assert server.process.returncode == 0
+        check_file(server.folder, crowd)
+        with closing(SQLiteJournal(server.folder / "belated.db")) as journal:
+            stopped = fold.load(journal).by_name
+        got = {one["decision_id"] for visitor in crowd.visitors for answer in visitor.got.values() for one in answer}
+        assert sum(one.counts.decisions for one in stopped.values()) == len(got)
+        server.start()
+        again = server.get("/v1/experiments/patient").json()
+        counts = msgspec.structs.asdict(stopped["patient"].counts)
+        assert {name: again[name] for name in counts} == counts
+        check_answers(server.url, crowd.visitors)
