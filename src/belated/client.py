@@ -16,7 +16,9 @@ from urllib.parse import quote
 try:
     import httpx
 except ModuleNotFoundError as error:
-    raise ModuleNotFoundError("httpx is missing: install the client with `pip install 'belated[client]'`") from error
+    from belated.extras import missing
+
+    raise ModuleNotFoundError(missing("httpx", "client")) from error
 
 from belated.errors import InvalidInput, ServiceError
 

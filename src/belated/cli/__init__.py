@@ -5,6 +5,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from belated.cli import application
+from belated.extras import missing
 
 if TYPE_CHECKING:
     from belated.cli.application import app
@@ -22,17 +23,14 @@ SERVICE = (
 
 def load(*parts: str) -> None:
     """Importing a part adds its commands to the application; one whose libraries are missing is left out, and told."""
-    missing = {}
+    absent = set()
     for part in parts:
         try:
             import_module(f"belated.cli.{part}")
         except ModuleNotFoundError as error:
-            missing[part] = error.name
-    if missing:
-        hint = "install them with `make lab` or `pip install '.[lab]'`"
-        sys.stderr.write(
-            f"without {', '.join(sorted(set(map(str, missing.values()))))} some commands are missing: {hint}\n"
-        )
+            absent.add(str(error.name))
+    if absent:
+        sys.stderr.write(f"Some commands are not available. {missing(', '.join(sorted(absent)), 'lab')}\n")
 
 
 def main() -> None:

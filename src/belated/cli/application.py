@@ -1,17 +1,16 @@
 """What all commands share: the application, its console, and how an error ends it."""
 
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
+
+from belated.extras import missing
 
 try:
     import typer
     from rich.console import Console
     from rich.text import Text
 except ModuleNotFoundError as error:
-    raise SystemExit(
-        f"{error.name} is missing: install the lab with `make lab` or `pip install '.[lab]'`, "
-        "the service with `pip install '.[serve]'`"
-    ) from None
+    raise SystemExit(missing(error.name, "lab")) from None
 
 import belated as package
 from belated.errors import BelatedError
@@ -41,12 +40,12 @@ def run() -> None:
     try:
         app()
     except ModuleNotFoundError as error:
-        extra = "dask" if error.name in ("dask", "distributed") else "lab"
-        hint = f"install what this command needs with `make {extra}` or `pip install '.[{extra}]'`"
-        Console(stderr=True).print(
-            Text.assemble(("error: ", "red"), f"{error.name} is missing: {hint}"), soft_wrap=True
-        )
-        sys.exit(2)
+        stop(missing(error.name, "dask" if error.name in ("dask", "distributed") else "lab"))
     except BelatedError as error:
-        Console(stderr=True).print(Text.assemble(("error: ", "red"), str(error)), soft_wrap=True)
-        sys.exit(2)
+        stop(str(error))
+
+
+def stop(message: str) -> NoReturn:
+    """Print an error and exit with 2."""
+    Console(stderr=True).print(Text.assemble(("error: ", "red"), message), soft_wrap=True)
+    sys.exit(2)

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from belated.cli.application import app, console
 from belated.errors import InvalidInput
+from belated.extras import missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,7 +52,7 @@ def extra() -> None:
         import apsw  # noqa: F401, PLC0415
         import uvicorn  # noqa: F401, PLC0415
     except ModuleNotFoundError as error:
-        raise InvalidInput(f"{error.name} is missing: install the service with `pip install '.[serve]'`") from None
+        raise InvalidInput(missing(error.name, "serve")) from None
 
 
 def is_missing(store: str) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from belated.errors import InvalidInput, StoreError
+from belated.extras import missing
 from belated.serve.store.journal import Journal
 from belated.serve.store.sqlite import schema as sqlite_schema
 from belated.serve.store.sqlite.journal import SQLiteJournal
@@ -21,7 +22,7 @@ def is_url(store: str | Path) -> bool:
             raise InvalidInput(f"a store that begins with {scheme[0]!r} is not known: give postgresql://, or a file")
         return False
     if find_spec("psycopg") is None:
-        raise InvalidInput("psycopg is missing: install what PostgreSQL needs with `pip install '.[serve,postgres]'`")
+        raise InvalidInput(missing("psycopg", "serve", "postgres"))
     return True
 
 
