@@ -75,7 +75,7 @@ def theorem_2(n_arms: int, delays: ArrayLike) -> float:
 
 
 def theorem_2_sharp(n_arms: int, delays: ArrayLike) -> float:
-    """The advanced tuning with the certificate's constant: Reg <= 4 sqrt(kn) + 3 m + 3 ln k (docs/certificate.md)."""
+    """Advanced tuning, the certificate's constant: Reg <= 4 sqrt(kn) + 3 m + 3 ln k (docs/theory/certificate.md)."""
     n_arms, waits = whole_number("n_arms", n_arms, 1), clip(delays)
     return 4 * math.sqrt(n_arms * waits.size) + 3 * best_skipping(n_arms, waits).value + 3 * math.log(n_arms)
 
@@ -86,8 +86,8 @@ def certificate(n_arms: int, delays: ArrayLike, tuning: Tuning | None = None) ->
     cert = min{ n, 2 alpha_n (sqrt(k) - 1) + beta_n ln k + sum_s min{ 1, k / (alpha_s sqrt(k) + 2 beta_s) + H_s } }
     H_s = sum_{t = s+1}^{min(s + d_s, n)} 1 / (beta_t + alpha_t / 2)
 
-    A round that the tuning has skipped and discards costs 1 once its feedback has come (docs/certificate.md); with a
-    shadow the rates are its careful ones, and more is added (docs/shadow.md).
+    A round that the tuning skips and discards costs 1 once its feedback has come (docs/theory/certificate.md); with a
+    shadow the rates are its careful ones, and more is added (docs/theory/shadow.md).
     """
     n_arms, waits = whole_number("n_arms", n_arms, 1), as_delays(delays)
     return min(float(waits.size), uncapped_certificate(n_arms, waits, tuning or DEFAULT)) if n_arms > 1 else 0.0
@@ -126,14 +126,14 @@ def charges(n_arms: int, waits: NDArray[np.int64], rates: Schedule, entropy: Any
 
 
 def shadow_certificate(n_arms: int, waits: NDArray[np.int64], rates: Schedule) -> float:
-    """penalty_n + sum_s min{ 1, sqrt(k) / alpha_s + H_s } + W + 1 with the shadow's rates (docs/shadow.md)."""
+    """penalty_n + sum_s min{ 1, sqrt(k) / alpha_s + H_s } + W + 1 with the shadow's rates (docs/theory/shadow.md)."""
     charge = charges(n_arms, waits, rates, 0.0)
     total = kernels.penalty(n_arms, rates.alpha[-1], rates.beta[-1]) + float(charge.sum())
     return total + exposure(n_arms, waits, rates) + 1
 
 
 def exposure(n_arms: int, waits: NDArray[np.int64], rates: Schedule) -> float:
-    """W = max_t of the sum of (1 - charge_s so far) over the rounds s open after decision t (docs/shadow.md)."""
+    """W = max_t of the sum of (1 - charge_s so far) over the rounds s open after decision t (docs/theory/shadow.md)."""
     n, rounds, drift = waits.size, np.arange(1, waits.size + 1), drifts(rates)
     base = drift[rounds] - stability(n_arms, rates.alpha, 0.0)
     capped = np.searchsorted(drift, base + 1)  # the first t with drift_t - base_s >= 1
@@ -146,7 +146,7 @@ def exposure(n_arms: int, waits: NDArray[np.int64], rates: Schedule) -> float:
 
 
 def allowances(n_arms: int, waits: NDArray[np.int64], rates: Schedule) -> NDArray[np.float64]:
-    """For every round t the penalty so far plus the charges of the rounds reported before it (docs/shadow.md)."""
+    """For each round t the penalty so far plus the charges of the rounds reported before it (docs/theory/shadow.md)."""
     n, arrives = waits.size, np.arange(waits.size) + waits
     closed = np.zeros(n + 1)
     in_time = arrives < n

@@ -101,7 +101,7 @@ class Shadow(Tuning):
     careful: alpha_t = sqrt(t),  beta_t = scale sqrt(D_t / ln k)        (Advanced)
 
     The careful one decides while its lead in the rounds reported so far exceeds `doubt` standard deviations, and for
-    good once more is lost than its guarantee allows (docs/shadow.md):
+    good once more is lost than its guarantee allows (docs/theory/shadow.md):
     Reg <= 4 sqrt(kn) + (scale + 2 / scale) sqrt(D ln k) + sqrt(2 D) + 2, without refresh and batches
     """
 

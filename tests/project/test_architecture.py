@@ -79,7 +79,7 @@ def test_dask_is_loaded_only_for_sweeps_on_it() -> None:
 
 
 def test_every_public_name_resolves_and_is_documented() -> None:
-    documents = "".join(path.read_text() for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+    documents = "".join(path.read_text() for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
     assert dir(belated) == sorted(belated.__all__)
     for name in belated.__all__:
         assert getattr(belated, name).__doc__, name

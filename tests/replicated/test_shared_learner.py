@@ -293,7 +293,7 @@ def test_one_copy_that_is_never_behind_is_the_learner_itself() -> None:
 
 
 def literal_savings(k: int, tuning: Tuning, journal: list[Event]) -> float:
-    """docs/shadow.md: y and z of a round are those of the reports and the rates that its copy had when it drew."""
+    """docs/theory/shadow.md: y and z of a round are those of the reports and rates that its copy had when it drew."""
     decisions = {event.seq: event for event in journal if not event.decision}
     reports = [event for event in journal if event.decision and event.loss is not None]
     suffered = savings = 0.0

@@ -156,7 +156,7 @@ class Report(NamedTuple):
 
 
 class LiteralShadow:
-    """docs/shadow.md, written down: everything is computed anew from the list of reports, in the order they came."""
+    """docs/theory/shadow.md, written down: everything is computed anew from the reports, in the order they came."""
 
     def __init__(self, n_arms: int, doubt: float) -> None:
         self.n_arms, self.doubt = n_arms, doubt

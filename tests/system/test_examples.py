@@ -10,8 +10,8 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 BLOCKS = {
     f"{path.name}-{number}": block
-    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-    if path.name != "service.md"  # it needs a service: test_quickstart.py
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    if path != ROOT / "docs" / "service.md"  # it needs a service: test_quickstart.py
     for number, block in enumerate(re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL), 1)
 }
 

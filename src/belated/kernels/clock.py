@@ -7,7 +7,7 @@ certificate reaches 1. So each needs only a frontier in the ledger, and every ro
 Feedback takes effect at the next solve. A row told since the last solve is `late`: it still counts, as the
 distribution in force does not know it. The solve then takes all late rows out at once.
 
-The charge of round s while it waits (docs/certificate.md):
+The charge of round s while it waits (docs/theory/certificate.md):
 
     min{ 1, k / (alpha_s sqrt(k) + 2 beta_s) + sum_{t > s} 1 / (beta_t + alpha_t / 2) }  =  min{ 1, drift - base_s }
 """

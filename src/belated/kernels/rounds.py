@@ -124,7 +124,7 @@ def record_overtaken(
     edges:     with a shadow, those of the state they were drawn from; if there are none, the present ones
     dip:       by how much beta may have been lower for others meanwhile
     missed:    rounds that were open then and are not now; each pays once more for each of these decisions
-    surcharge: 1 if an alarm was raised since then, else 0                        (docs/certificate.md, "Replicas")
+    surcharge: 1 if an alarm was raised since then, else 0                      (docs/theory/certificate.md, "Replicas")
     """
     clock, k = clocks[0], policies.shape[2]
     first, cost = clock.round + 1, step(alpha, beta - dip)

@@ -1,4 +1,4 @@
-"""The shadow: two learners on the same estimates, a bold and a careful one, and the one ahead decides (docs/shadow.md).
+"""The shadow: a bold and a careful learner on the same estimates, the one ahead decides (docs/theory/shadow.md).
 
     y_t  bold:     the rates (alpha_t, 0), Tsallis-INF
     z_t  careful:  the rates (alpha_t, b_t), ZS20

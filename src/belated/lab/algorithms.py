@@ -202,7 +202,7 @@ ALGORITHMS = (
     Algorithm(
         "shadow",
         "tsallis-inf and a careful learner side by side, and the one ahead decides",
-        "Belated, docs/shadow.md",
+        "Belated, docs/theory/shadow.md",
         "nothing",
         "derived",
         lambda _: Shadow(),

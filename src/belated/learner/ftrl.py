@@ -379,13 +379,13 @@ class FTRL:
             return policies, int(clock["played"][0])
 
     def certificate(self) -> float:
-        """The number that the expected regret so far provably does not exceed, in O(1) (docs/certificate.md).
+        """The number that the expected regret so far provably does not exceed, in O(1) (docs/theory/certificate.md).
 
         min{ n, 2 alpha_n (sqrt(k) - 1) + beta_n ln k + sum_s min{ 1, k / (alpha_s sqrt(k) + 2 beta_s) + H_s } }
         H_s = sum of 1 / (beta_t + alpha_t / 2) over the rounds t > s decided without the feedback of s
 
         With a shadow beta is the careful one's, sqrt(k) / alpha_s stands for the stability, and W + 1 is added
-        (docs/shadow.md).
+        (docs/theory/shadow.md).
         """
         with self._lock:
             clock = self._clock[0].copy()
@@ -402,7 +402,7 @@ class FTRL:
         sum of the reported losses + Phi(Lobs) - 2 alpha  +  1 for every round not reported, or thrown away
         Phi(L) = max over the simplex of -<x, L> + 2 alpha sum_i sqrt(x_i),  alpha = 2 sqrt(n)
 
-        It is this run's own evidence (docs/shadow.md): a single run's may be below its regret.
+        It is this run's own evidence (docs/theory/shadow.md): a single run's may be below its regret.
         """
         with self._lock:
             clock, policy = self._clock[0].copy(), self._policies[0].copy()

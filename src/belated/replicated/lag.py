@@ -1,4 +1,4 @@
-"""Decisions drawn from an older state of a learner: what they did not know (docs/certificate.md, "Replicas")."""
+"""Decisions drawn from an older state of a learner: what they did not know (docs/theory/certificate.md, "Replicas")."""
 
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ class Outlook(NamedTuple):
     """All that is needed to draw the coming decision elsewhere."""
 
     x: NDArray[np.float64]  # the probability of each arm
-    edges: NDArray[np.float64]  # (y - z) / x of each arm; 0 without a shadow (docs/shadow.md)
+    edges: NDArray[np.float64]  # (y - z) / x of each arm; 0 without a shadow (docs/theory/shadow.md)
     drawn: Drawn
 
 

@@ -1,7 +1,7 @@
 """A learner whose decisions are drawn in many places, each from a copy that has folded the events up to some place.
 
 All copies fold the same numbered events in the same order, and so agree to the last bit. What a copy had not folded
-when it drew was outstanding for its decision: lag is delay (docs/certificate.md, "Replicas").
+when it drew was outstanding for its decision: lag is delay (docs/theory/certificate.md, "Replicas").
 """
 
 from array import array

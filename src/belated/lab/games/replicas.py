@@ -133,7 +133,7 @@ class OneJournal:
         return copy.learner
 
     def certificate(self) -> float:
-        """That of the whole journal (docs/certificate.md, "Replicas")."""
+        """That of the whole journal (docs/theory/certificate.md, "Replicas")."""
         return self.whole().certificate()
 
     def measured_certificate(self) -> float:

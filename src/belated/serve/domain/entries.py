@@ -51,7 +51,7 @@ class Rest(NamedTuple):
     """What a decision rests on: as MessagePack in its entry."""
 
     drawn: Drawn  # what its server had counted
-    edge: float  # of its arm (docs/shadow.md)
+    edge: float  # of its arm (docs/theory/shadow.md)
 
 
 _REST: Final = msgspec.msgpack.Decoder(Rest)

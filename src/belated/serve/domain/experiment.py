@@ -130,7 +130,7 @@ class Experiment:
         before = None if entry.old is None else outcome.loss(entry.old)
         self._teach(entry, loss, before)
         self._observe(entry, loss, before)
-        if loss is not None and before is not None:  # at most this much, by the proof in docs/service.md
+        if loss is not None and before is not None:  # at most this much, by the proof in docs/theory/service.md
             self._era_of(entry).revised += 1 + max(0.0, before - loss) / (entry.probability or 1.0)
         if entry.kind in (Kind.REPORTED, Kind.LATE):
             self.delays[place(entry.at - decided_at)] += 1
