@@ -35,8 +35,8 @@ from belated.baselines import (
     solid,
     tsallis_reduced_variance,
 )
-from belated.baselines.bases import Seeds, generator_of
-from belated.baselines.epochs import Epoch
+from belated.baselines.doubling_epochs import Epoch
+from belated.baselines.seeds import Seeds, generator_of
 from belated.bounds import clip
 from belated.tunings import outstanding_counts
 from tests.support.catalogue import BASELINES, NOT_LEARNING, Maker

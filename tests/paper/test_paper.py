@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from belated import InvalidInput, Simple, cli, lab, paper
-from belated.paper import Check, Claim, Effort, Finding, Kind, Outcome, Verdict
+from belated.paper import Check, Claim, ClaimKind, ClaimResult, Effort, Finding, Verdict
 from belated.paper.claim import at_most, exactly, near
 from belated.paper.claims.theorem_3 import SETS, best_set
 from belated.paper.report import page_of
@@ -25,7 +25,7 @@ from belated.tunings import schedule
 runner = CliRunner()
 
 
-def claim(kind: Kind, *checks: Check) -> Claim:
+def claim(kind: ClaimKind, *checks: Check) -> Claim:
     return Claim("made-up", "Made up", kind, ("It is so.",), lambda _: Finding("measured", checks))
 
 
@@ -52,15 +52,15 @@ def test_an_equality_fails_far_from_the_value() -> None:
 @pytest.mark.parametrize(
     ("kind", "checks", "verdict", "is_broken"),
     [
-        (Kind.THEOREM, (HOLDS, HOLDS), Verdict.HOLDS, False),
-        (Kind.THEOREM, (HOLDS, FAILS), Verdict.FAILS, True),
-        (Kind.MEASUREMENT, (HOLDS, FAILS), Verdict.FAILS, False),
-        (Kind.THEOREM, (HOLDS, at_most("", [0.0, 1.0], 0.5)), Verdict.UNDECIDED, False),
-        (Kind.THEOREM, (), Verdict.UNDECIDED, False),  # nothing judged is nothing shown
-        (Kind.EXPERIMENT, (), Verdict.SHOWN, False),
+        (ClaimKind.THEOREM, (HOLDS, HOLDS), Verdict.HOLDS, False),
+        (ClaimKind.THEOREM, (HOLDS, FAILS), Verdict.FAILS, True),
+        (ClaimKind.MEASUREMENT, (HOLDS, FAILS), Verdict.FAILS, False),
+        (ClaimKind.THEOREM, (HOLDS, at_most("", [0.0, 1.0], 0.5)), Verdict.UNDECIDED, False),
+        (ClaimKind.THEOREM, (), Verdict.UNDECIDED, False),  # nothing judged is nothing shown
+        (ClaimKind.EXPERIMENT, (), Verdict.SHOWN, False),
     ],
 )
-def test_the_worst_check_decides(kind: Kind, checks: tuple[Check, ...], verdict: Verdict, is_broken: bool) -> None:
+def test_the_worst_check_decides(kind: ClaimKind, checks: tuple[Check, ...], verdict: Verdict, is_broken: bool) -> None:
     (outcome,) = paper.run([claim(kind, *checks)], Effort())
     assert (outcome.verdict, outcome.is_broken) == (verdict, is_broken)
     assert outcome.headline == ("two: 0 of 1" if FAILS in checks else outcome.headline)
@@ -112,7 +112,7 @@ def made_up_page(tmp_path: Path) -> Path:
     columns = columns_of(("what", "round", "regret"), [("a <b>", 1, 2.0), ("a <b>", 2, 3.5), ("c, d", 1, 1.0)])
     figure = Figure("curve", "A <curve>", columns, lines("round", "regret", "what"))
     found = Finding("1 < 2", [HOLDS], [figure], [Table("Numbers", ("a", "b"), [("x & y", "1")])])
-    outcome = Outcome(claim(Kind.THEOREM), found, Verdict.HOLDS, 1.5)
+    outcome = ClaimResult(claim(ClaimKind.THEOREM), found, Verdict.HOLDS, 1.5)
     named = outcome._replace(claim=paper.CLAIMS[0])
     return pages.write(page_of([named], Effort(seed=7)), tmp_path / "out")
 
@@ -192,7 +192,7 @@ def test_the_whole_paper_holds_within_two_minutes(tmp_path: Path) -> None:
     seconds = time.process_time() - started
     assert result.exit_code == 0
     verdicts = {row["claim"]: row["verdict"] for row in json.loads((tmp_path / "results.json").read_text())["results"]}
-    experiments = {claim.name for claim in paper.CLAIMS if claim.kind is Kind.EXPERIMENT}
+    experiments = {claim.name for claim in paper.CLAIMS if claim.kind is ClaimKind.EXPERIMENT}
     assert verdicts == {claim.name: "shown" if claim.name in experiments else "holds" for claim in paper.CLAIMS}
     assert result.stdout.rstrip().endswith(f"report: {tmp_path / 'report.html'}".replace("\n", ""))
     html = (tmp_path / "report.html").read_text()

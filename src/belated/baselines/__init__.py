@@ -7,7 +7,7 @@ feedback = "vector"    `tell_vector(round, losses)` with the losses of all arms 
 A file with a published or derived bound has it as its function `bound`. Unlike FTRL they are not for several threads.
 """
 
-from belated.baselines.bases import Base, MakeBase
+from belated.baselines.base_learners import Base, MakeBase
 from belated.baselines.bold import BOLD
 from belated.baselines.bzcbb_doubling import BZCBBDoubling
 from belated.baselines.composite import Composite

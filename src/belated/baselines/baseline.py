@@ -3,7 +3,9 @@
 from abc import ABC, abstractmethod
 from typing import Any
 
-from belated.baselines.bases import Floats
+import numpy as np
+
+from belated.baselines.base_learners import Floats
 from belated.baselines.open_rounds import OpenRounds
 from belated.learner.ftrl import Decision
 
@@ -39,3 +41,10 @@ class Baseline(ABC):
     @abstractmethod
     def distribution(self) -> Floats:
         """The probability of each arm in the coming round. Changes nothing."""
+
+
+def one_hot(n_arms: int, arm: int) -> Floats:
+    """The distribution of a draw that is settled already."""
+    x = np.zeros(n_arms)
+    x[arm] = 1.0
+    return x

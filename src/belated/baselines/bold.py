@@ -7,9 +7,10 @@ import math
 from heapq import heappop, heappush
 from typing import final
 
+from belated.baselines.base_learners import Base, Floats, MakeBase, as_maker
 from belated.baselines.baseline import Baseline
-from belated.baselines.bases import Base, Floats, MakeBase, Seeds, as_maker
 from belated.baselines.open_rounds import OpenRounds
+from belated.baselines.seeds import Seeds
 from belated.learner.ftrl import FTRL, Decision
 from belated.tunings import Tsallis
 from belated.validation import whole_number

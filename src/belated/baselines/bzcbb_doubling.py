@@ -9,9 +9,9 @@ from typing import final
 
 import numpy as np
 
+from belated.baselines.base_learners import Floats
 from belated.baselines.baseline import Baseline
-from belated.baselines.bases import Floats
-from belated.baselines.restarts import Restarts
+from belated.baselines.restarting_exp3 import RestartingExp3
 from belated.learner.ftrl import Decision
 from belated.validation import whole_number
 
@@ -30,7 +30,7 @@ class BZCBBDoubling(Baseline):
     def __init__(self, n_arms: int, *, seed: int | None = None) -> None:
         self._n_arms = whole_number("n_arms", n_arms, 1)
         self._missing = 0
-        self._play = Restarts(self._n_arms, self._eta(0), seed)
+        self._play = RestartingExp3(self._n_arms, self._eta(0), seed)
         self._rounds = self._play.rounds
 
     @property

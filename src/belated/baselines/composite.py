@@ -8,9 +8,10 @@ import math
 from collections import deque
 from typing import ClassVar, final
 
-from belated.baselines.baseline import Baseline
-from belated.baselines.bases import Floats, MakeBase, Seeds, as_maker, generator_of, one_hot
+from belated.baselines.base_learners import Floats, MakeBase, as_maker
+from belated.baselines.baseline import Baseline, one_hot
 from belated.baselines.open_rounds import OpenRounds
+from belated.baselines.seeds import Seeds, generator_of
 from belated.errors import InvalidInput
 from belated.learner.ftrl import FTRL, Decision
 from belated.tunings import AdaptiveExp3

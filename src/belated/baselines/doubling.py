@@ -10,9 +10,9 @@ from typing import ClassVar, final
 
 from numpy.typing import ArrayLike
 
+from belated.baselines.base_learners import Floats
 from belated.baselines.baseline import Baseline
-from belated.baselines.bases import Floats
-from belated.baselines.epochs import Epoch, Epochs
+from belated.baselines.doubling_epochs import Epoch, Epochs
 from belated.learner.ftrl import Decision
 from belated.validation import as_delays, whole_number
 

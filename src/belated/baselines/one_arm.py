@@ -2,9 +2,10 @@
 
 from typing import final
 
-from belated.baselines.baseline import Baseline
-from belated.baselines.bases import Floats, generator_of, one_hot
+from belated.baselines.base_learners import Floats
+from belated.baselines.baseline import Baseline, one_hot
 from belated.baselines.open_rounds import OpenRounds
+from belated.baselines.seeds import generator_of
 from belated.learner.ftrl import Decision
 from belated.validation import whole_number
 

@@ -9,7 +9,7 @@ from belated.validation import as_loss, as_round
 Note = TypeVar("Note")
 
 
-class Entry(NamedTuple, Generic[Note]):
+class OpenRound(NamedTuple, Generic[Note]):
     """What is kept of a decision until its feedback comes."""
 
     arm: int
@@ -23,7 +23,7 @@ class OpenRounds(Generic[Note]):
 
     def __init__(self) -> None:
         self._round = 0
-        self._entries: dict[int, Entry[Note]] = {}
+        self._entries: dict[int, OpenRound[Note]] = {}
 
     @property
     def round(self) -> int:
@@ -36,15 +36,15 @@ class OpenRounds(Generic[Note]):
     def open(self, arm: int, probability: float, note: Note) -> Decision:
         """Number the next decision and keep it."""
         self._round += 1
-        self._entries[self._round] = Entry(arm, probability, note)
+        self._entries[self._round] = OpenRound(arm, probability, note)
         return Decision(self._round, arm, probability)
 
-    def close(self, round: Any, loss: Any) -> tuple[float, Entry[Note]]:
+    def close(self, round: Any, loss: Any) -> tuple[float, OpenRound[Note]]:
         """Close a round with its loss in [0, 1]: the loss as a float, and what was kept."""
         value = as_loss(loss)
         return value, self.take(round)
 
-    def take(self, round: Any) -> Entry[Note]:
+    def take(self, round: Any) -> OpenRound[Note]:
         """Close a round whose feedback has been checked: what was kept."""
         number = as_round(round)
         if not 1 <= number <= self._round:

@@ -8,10 +8,11 @@ from collections import deque
 from collections.abc import Sequence
 from typing import final
 
-from belated.baselines.baseline import Baseline
-from belated.baselines.bases import Floats, MakeBase, Seeds, as_maker, one_hot
+from belated.baselines.base_learners import Floats, MakeBase, as_maker
+from belated.baselines.baseline import Baseline, one_hot
 from belated.baselines.delayed_ucb import DelayedUCB1
 from belated.baselines.open_rounds import OpenRounds
+from belated.baselines.seeds import Seeds
 from belated.learner.ftrl import Decision
 from belated.validation import whole_number
 

@@ -10,9 +10,10 @@ from typing import ClassVar, final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from belated.baselines.base_learners import Floats, MakeBase, as_maker
 from belated.baselines.baseline import Baseline
-from belated.baselines.bases import Floats, MakeBase, Seeds, as_maker, generator_of
 from belated.baselines.open_rounds import OpenRounds
+from belated.baselines.seeds import Seeds, generator_of
 from belated.bounds import clip
 from belated.learner.ftrl import FTRL, Decision
 from belated.tunings import AdaptiveExp3

@@ -10,10 +10,11 @@ from typing import Any, ClassVar, NoReturn, final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from belated.baselines.argmin_policy import ArgminPolicy
+from belated.baselines.base_learners import Floats
 from belated.baselines.baseline import Baseline
-from belated.baselines.bases import Floats, generator_of
 from belated.baselines.open_rounds import OpenRounds
-from belated.baselines.policies import Policy
+from belated.baselines.seeds import generator_of
 from belated.errors import InvalidInput
 from belated.learner.ftrl import Decision
 from belated.validation import whole_number
@@ -35,7 +36,7 @@ class SOLID(Baseline):
 
     def __init__(self, n_arms: int, *, seed: int | None = None) -> None:
         self._n_arms = whole_number("n_arms", n_arms, 1)
-        self._policy = Policy(self._n_arms, generator_of(seed))
+        self._policy = ArgminPolicy(self._n_arms, generator_of(seed))
         self._work = 0  # sum of 1 + 2 o_s
         self._rounds: OpenRounds[None] = OpenRounds()
 

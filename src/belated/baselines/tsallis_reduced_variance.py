@@ -9,10 +9,11 @@ from typing import final
 
 import numpy as np
 
+from belated.baselines.argmin_policy import ArgminPolicy
+from belated.baselines.base_learners import Floats
 from belated.baselines.baseline import Baseline
-from belated.baselines.bases import Floats, generator_of
 from belated.baselines.open_rounds import OpenRounds
-from belated.baselines.policies import Policy
+from belated.baselines.seeds import generator_of
 from belated.learner.ftrl import Decision
 from belated.validation import truth, whole_number
 
@@ -34,7 +35,7 @@ class TsallisReducedVariance(Baseline):
     def __init__(self, n_arms: int, *, paper_rates: bool = False, seed: int | None = None) -> None:
         self._n_arms = whole_number("n_arms", n_arms, 1)
         self._scale, self._threshold = (0.5, 16.0) if truth("paper_rates", paper_rates) else (1.0, 1.0)
-        self._policy = Policy(self._n_arms, generator_of(seed))
+        self._policy = ArgminPolicy(self._n_arms, generator_of(seed))
         self._rounds: OpenRounds[Floats] = OpenRounds()  # the note: B
 
     def ask(self) -> Decision:

@@ -10,7 +10,7 @@ from rich.text import Text
 from belated.cli.application import app, console
 from belated.errors import InvalidInput
 from belated.lab.problems.parsing import nearest
-from belated.paper import CLAIMS, Claim, Effort, Outcome, Verdict, run
+from belated.paper import CLAIMS, Claim, ClaimResult, Effort, Verdict, run
 from belated.paper.report import NUMBERS, page_of, title_of
 from belated.reports import pages
 
@@ -46,7 +46,7 @@ def print_row(claim: str | Text, verdict: str | Text, measured: str | Text) -> N
     console.print(row)
 
 
-def tell(outcome: Outcome) -> None:
+def tell(outcome: ClaimResult) -> None:
     """Print what became of a claim."""
     print_row(title_of(outcome), Text(outcome.verdict.value, STYLES[outcome.verdict]), outcome.headline)
 

@@ -3,8 +3,8 @@
 ZS20: Zimmert & Seldin, An Optimal Algorithm for Adversarial Bandits with Arbitrary Delays, AISTATS 2020.
 """
 
-from belated.paper.claim import Check, Claim, Effort, Finding, Kind, Verdict
+from belated.paper.claim import Check, Claim, ClaimKind, Effort, Finding, Verdict
 from belated.paper.claims import CLAIMS
-from belated.paper.running import Outcome, run, verdict_of
+from belated.paper.running import ClaimResult, run, verdict_of
 
-__all__ = ["CLAIMS", "Check", "Claim", "Effort", "Finding", "Kind", "Outcome", "Verdict", "run", "verdict_of"]
+__all__ = ["CLAIMS", "Check", "Claim", "ClaimKind", "ClaimResult", "Effort", "Finding", "Verdict", "run", "verdict_of"]

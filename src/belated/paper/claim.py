@@ -18,7 +18,7 @@ Samples = Sequence[float] | NDArray[np.float64]  # one for each seed
 STANDARD_ERRORS = 5.0  # an equality of means fails beyond so many: chance alone does it in one report of a thousand
 
 
-class Kind(StrEnum):
+class ClaimKind(StrEnum):
     """What a claim is: only a theorem that fails makes the command fail."""
 
     THEOREM = "theorem"
@@ -81,7 +81,7 @@ class Claim:
 
     name: str  # as on the command line
     title: str
-    kind: Kind
+    kind: ClaimKind
     statement: Sequence[str]
     investigate: Callable[[Effort], Finding]
     cost: float = 1.0  # seconds in quick mode, about: for the progress bar

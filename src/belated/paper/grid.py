@@ -62,7 +62,7 @@ class Cell(NamedTuple):
         return f"{self.losses}; delays: {self.delays}; k = {self.n_arms}, n = {self.n_rounds:,}"
 
 
-class Played(NamedTuple):
+class ProblemRegrets(NamedTuple):
     """A problem and the regret of every seed on it."""
 
     delays: str
@@ -72,13 +72,13 @@ class Played(NamedTuple):
     regrets: NDArray[np.float64]
 
 
-def play(tuning: Tuning, delays: str, losses: str, problem: lab.Problem, seeds: range, workers: int) -> Played:
+def play(tuning: Tuning, delays: str, losses: str, problem: lab.Problem, seeds: range, workers: int) -> ProblemRegrets:
     """Play a problem to its end."""
     curves = lab.play(tuning, problem, seeds, checkpoints=[problem.n_rounds], workers=workers)
-    return Played(delays, losses, problem, seeds, curves.expected[:, -1])
+    return ProblemRegrets(delays, losses, problem, seeds, curves.expected[:, -1])
 
 
-def against(games: Sequence[Played], bound: Bound) -> list[Cell]:
+def against(games: Sequence[ProblemRegrets], bound: Bound) -> list[Cell]:
     """The regret of each seed divided by the bound for its delays."""
     measured = []
     for name, losses, problem, seeds, regrets in games:
@@ -100,7 +100,7 @@ def problems(effort: Effort) -> Iterator[Case]:
                     yield delay_name, loss_name, lab.Problem(losses, delays, n_arms, n_rounds), effort.seeds(4, 32)
 
 
-def play_all(tuning: Tuning, effort: Effort, comeback: lab.Problem) -> list[Played]:
+def play_all(tuning: Tuning, effort: Effort, comeback: lab.Problem) -> list[ProblemRegrets]:
     """The tuning on the whole grid, and on one of the comebacks."""
     return [play(tuning, *case, effort.workers) for case in (*problems(effort), case_of(comeback, effort))]
 

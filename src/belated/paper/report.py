@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from belated.paper.claim import SEEDS_APART, Effort, Kind
+from belated.paper.claim import SEEDS_APART, ClaimKind, Effort
 from belated.paper.claims import CLAIMS
-from belated.paper.running import Outcome
+from belated.paper.running import ClaimResult
 from belated.reports import Page, Section, Table
 
 FOLDED_FROM = 9  # longer lists of checks open on demand
@@ -24,19 +24,19 @@ LEAD = (
 )
 
 
-def title_of(outcome: Outcome) -> str:
+def title_of(outcome: ClaimResult) -> str:
     """Number and title; what is not in the paper is marked."""
     beyond = " (beyond the paper)" if outcome.claim.is_beyond else ""
     return f"{NUMBERS[outcome.claim.name]}. {outcome.claim.title}{beyond}"
 
 
-def section_of(outcome: Outcome) -> Section:
+def section_of(outcome: ClaimResult) -> Section:
     """The words of a claim, what was judged, and the pictures."""
     claim, finding = outcome.claim, outcome.finding
     rows = [(check.what, check.measured, check.verdict.value) for check in finding.checks]
     header, is_long = ("statement", "measured", "verdict"), len(rows) >= FOLDED_FROM
     checks = [Table("What was judged", header, rows, is_text=True, is_folded=is_long)] if rows else []
-    role = "an experiment, not judged" if claim.kind is Kind.EXPERIMENT else f"a {claim.kind}"
+    role = "an experiment, not judged" if claim.kind is ClaimKind.EXPERIMENT else f"a {claim.kind}"
     return Section(
         claim.name,
         title_of(outcome),
@@ -49,7 +49,7 @@ def section_of(outcome: Outcome) -> Section:
     )
 
 
-def results_of(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+def results_of(outcomes: Sequence[ClaimResult]) -> list[dict[str, Any]]:
     """The same for programs."""
     return [
         {
@@ -64,7 +64,7 @@ def results_of(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     ]
 
 
-def page_of(outcomes: Sequence[Outcome], effort: Effort) -> Page:
+def page_of(outcomes: Sequence[ClaimResult], effort: Effort) -> Page:
     """The whole report."""
     facts = {
         "mode": "full" if effort.is_full else "quick",

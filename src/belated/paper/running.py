@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from belated.lab.progress import Progress
-from belated.paper.claim import SEVERITY, Check, Claim, Effort, Finding, Kind, Verdict
+from belated.paper.claim import SEVERITY, Check, Claim, ClaimKind, Effort, Finding, Verdict
 
 
-class Outcome(NamedTuple):
+class ClaimResult(NamedTuple):
     """A claim with what was found, how it was judged and how long it took."""
 
     claim: Claim
@@ -19,7 +19,7 @@ class Outcome(NamedTuple):
     @property
     def is_broken(self) -> bool:
         """Whether a theorem fails."""
-        return self.claim.kind is Kind.THEOREM and self.verdict is Verdict.FAILS
+        return self.claim.kind is ClaimKind.THEOREM and self.verdict is Verdict.FAILS
 
     @property
     def headline(self) -> str:
@@ -32,7 +32,7 @@ class Outcome(NamedTuple):
 
 def verdict_of(claim: Claim, checks: Iterable[Check]) -> Verdict:
     """The worst of the checks; an experiment has no verdict."""
-    if claim.kind is Kind.EXPERIMENT:
+    if claim.kind is ClaimKind.EXPERIMENT:
         return Verdict.SHOWN
     return max((check.verdict for check in checks), key=SEVERITY.index, default=Verdict.UNDECIDED)
 
@@ -40,9 +40,9 @@ def verdict_of(claim: Claim, checks: Iterable[Check]) -> Verdict:
 def run(
     claims: Iterable[Claim],
     effort: Effort,
-    tell: Callable[[Outcome], None] = lambda _: None,
+    tell: Callable[[ClaimResult], None] = lambda _: None,
     console: Any = None,
-) -> list[Outcome]:
+) -> list[ClaimResult]:
     """Try every claim; `tell` hears of each as soon as it is judged. If it prints, the bar needs the same console."""
     chosen, outcomes = list(claims), []
     with Progress("the paper", sum(claim.cost for claim in chosen), console) as progress:
@@ -51,7 +51,7 @@ def run(
             started = time.perf_counter()
             finding = claim.investigate(effort)
             seconds = time.perf_counter() - started
-            outcomes.append(Outcome(claim, finding, verdict_of(claim, finding.checks), seconds))
+            outcomes.append(ClaimResult(claim, finding, verdict_of(claim, finding.checks), seconds))
             progress.advance(claim.cost)
             tell(outcomes[-1])
     return outcomes

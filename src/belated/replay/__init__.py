@@ -7,10 +7,10 @@
 
 from belated.replay import flights
 from belated.replay.decision_log import Columns, Log, read
-from belated.replay.off_policy import LOGGED, UNIFORM, Estimate, evaluate, evaluate_all
+from belated.replay.off_policy import LOGGED, UNIFORM, PolicyEstimate, evaluate, evaluate_all
 from belated.replay.outcomes import Outcomes
 from belated.replay.timed_games import Replays, Wait, play
-from belated.replay.waiting import Waiting, delays_in_rounds, measure
+from belated.replay.waiting import WaitingTimes, delays_in_rounds, measure
 from belated.replay.which import Advice, advise
 
 __all__ = [
@@ -18,12 +18,12 @@ __all__ = [
     "UNIFORM",
     "Advice",
     "Columns",
-    "Estimate",
     "Log",
     "Outcomes",
+    "PolicyEstimate",
     "Replays",
     "Wait",
-    "Waiting",
+    "WaitingTimes",
     "advise",
     "delays_in_rounds",
     "evaluate",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from belated.errors import InvalidInput
 from belated.replay.cells import NUMBER, Floats, instants, kind_of, numbers
-from belated.replay.tables import Column, Stretch, Table, open_table, refuse
+from belated.replay.tables import Column, LogTable, Stretch, open_table, refuse
 
 Integers = NDArray[np.int64]
 
@@ -88,7 +88,7 @@ def read(path: Path | str, columns: Columns | None = None) -> Log:
     return replace(log, has_dates=kind != NUMBER)
 
 
-def _assemble(table: Table, codes: dict[str, int], part: _Part, *, has_probabilities: bool) -> Log:
+def _assemble(table: LogTable, codes: dict[str, int], part: _Part, *, has_probabilities: bool) -> Log:
     order = np.argsort(part.times, kind="stable")
     arm_names = _sorted_names(list(codes))
     rank = np.empty(len(codes), np.int64)
@@ -111,7 +111,7 @@ def _sorted_names(names: list[str]) -> list[str]:
         return sorted(names)
 
 
-def _names(table: Table, columns: Columns) -> dict[str, str]:
+def _names(table: LogTable, columns: Columns) -> dict[str, str]:
     """The file's name of each column; the probability may be missing unless it was asked for by a name of its own."""
     names: dict[str, str] = asdict(columns)
     if names["probability"] == Columns.probability not in table.header:
@@ -134,7 +134,7 @@ def _near(header: list[str], missing: list[str]) -> str:
     return f"is it {' and '.join(map(repr, near))}? " if near else ""
 
 
-def _column(table: Table, stretch: Stretch, name: str) -> Column:
+def _column(table: LogTable, stretch: Stretch, name: str) -> Column:
     return Column(table, name, stretch.lines, stretch.columns[table.header.index(name)])
 
 

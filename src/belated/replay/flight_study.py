@@ -25,7 +25,7 @@ STORY = (
 )
 
 
-class Study(NamedTuple):
+class FlightStudy(NamedTuple):
     """What there is to tell."""
 
     headline: str
@@ -70,7 +70,7 @@ def shares_figure(games: Replays, arm_names: tuple[str, ...]) -> Figure:
     return Figure("flights-shares", "Where the shadow flies from", columns, draw)
 
 
-def study(seeds: range) -> Study:
+def study(seeds: range) -> FlightStudy:
     """Play the year with every tuning, with and without a wait."""
     data = flights.load()
     at = np.linspace(data.times.size // 40, data.times.size, 40).astype(int).tolist()
@@ -80,7 +80,7 @@ def study(seeds: range) -> Study:
     uniform = float(data.losses.mean(axis=1).sum() - data.losses.sum(axis=0).min())
     is_bold = bool((plain["Shadow"].regret == plain["Tsallis"].regret).all())
     best, worst = plain["Shadow"].regret[:, -1].mean(), plain["Simple"].regret[:, -1].mean()
-    return Study(
+    return FlightStudy(
         f"{data.times.size:,} rounds; regret {best:,.0f} with the shadow, {worst:,.0f} with ZS20's simple tuning, "
         f"{uniform:,.0f} with every airport alike ({len(seeds)} seed{'s' if len(seeds) > 1 else ''})",
         ["The shadow follows its bold learner all year: its curve is that of Tsallis."] if is_bold else [],

@@ -4,10 +4,10 @@ import math
 from typing import NamedTuple
 
 from belated.replay.decision_log import Log
-from belated.replay.off_policy import LOGGED, Estimate, Interval, evaluate_all
+from belated.replay.off_policy import LOGGED, Interval, PolicyEstimate, evaluate_all
 from belated.replay.outcomes import Outcomes
 from belated.replay.pictures import backlog_figure, tail_figure, waiting_table
-from belated.replay.waiting import Waiting, delays_in_rounds, measure
+from belated.replay.waiting import WaitingTimes, delays_in_rounds, measure
 from belated.replay.which import Advice, advise
 from belated.reports import Figure, Section, Table, columns_of, intervals
 
@@ -51,24 +51,24 @@ NO_PROBABILITIES = (
 )
 
 
-class Study(NamedTuple):
+class LogStudy(NamedTuple):
     """What there is to tell."""
 
-    waiting: Waiting
+    waiting: WaitingTimes
     advice: Advice
-    estimates: list[Estimate]
+    estimates: list[PolicyEstimate]
     outcomes: Outcomes
     log: Log
 
 
-def study(log: Log, outcomes: Outcomes) -> Study:
+def study(log: Log, outcomes: Outcomes) -> LogStudy:
     """Everything that a log says."""
     delays = delays_in_rounds(log.times, log.outcome_times)
     advice = advise(log.n_arms, delays)
     estimates = evaluate_all(log, outcomes)
     sign = -1 if outcomes.is_reward else 1
     estimates.sort(key=lambda one: math.inf if math.isnan(one.snips.value) else sign * one.snips.value)
-    return Study(measure(log), advice, estimates, outcomes, log)
+    return LogStudy(measure(log), advice, estimates, outcomes, log)
 
 
 def meaning(outcomes: Outcomes) -> str:
@@ -77,7 +77,7 @@ def meaning(outcomes: Outcomes) -> str:
     return f"Outcomes are taken as {kind} from {outcomes.lowest:g} to {outcomes.highest:g}: {better} is better."
 
 
-def _show(one: Estimate, interval: Interval) -> str:
+def _show(one: PolicyEstimate, interval: Interval) -> str:
     """A value and half its interval; that of a few outcomes is not known."""
     if math.isnan(interval.value):
         return "-"
@@ -85,7 +85,7 @@ def _show(one: Estimate, interval: Interval) -> str:
     return f"{interval.value:.4g}\u00a0±\u00a0{half}"
 
 
-def shown(estimates: list[Estimate]) -> list[Estimate]:
+def shown(estimates: list[PolicyEstimate]) -> list[PolicyEstimate]:
     """All, or with many arms the tunings, the best arms and the worst."""
     arms = [one for one in estimates if isinstance(one.policy, int)]
     if len(arms) <= MANY:
@@ -94,7 +94,7 @@ def shown(estimates: list[Estimate]) -> list[Estimate]:
     return [one for one in estimates if one.name not in hidden]
 
 
-def estimate_table(estimates: list[Estimate]) -> Table:
+def estimate_table(estimates: list[PolicyEstimate]) -> Table:
     """The best first."""
     rows = [
         (one.name, _show(one, one.snips), _show(one, one.ips), f"{one.effective:,.0f}", f"{one.mean_weight:.3f}")
@@ -116,17 +116,17 @@ def advice_table(advice: Advice) -> Table:
     return Table(title, ("tuning", "certificate"), rows)
 
 
-def is_off(one: Estimate) -> bool:
+def is_off(one: PolicyEstimate) -> bool:
     """Whether its weights say that the logged probabilities are not those drawn with."""
     return abs(one.mean_weight - 1) > 0.1
 
 
-def is_sound(one: Estimate) -> bool:
+def is_sound(one: PolicyEstimate) -> bool:
     """Whether its interval means something."""
     return one.effective >= FEW and not is_off(one)
 
 
-def doubts(found: Study) -> list[str]:
+def doubts(found: LogStudy) -> list[str]:
     """What makes the estimates doubtful."""
     judged = [one for one in found.estimates if one.policy != LOGGED]
     thin = [one.name for one in judged if one.effective < FEW]
@@ -143,7 +143,7 @@ def _listed(names: list[str], most: int = 8) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
-def remarks(found: Study) -> list[str]:
+def remarks(found: LogStudy) -> list[str]:
     """What should make one look twice at the log itself."""
     waiting, said = found.waiting, []
     if waiting.n_arms * 10 > waiting.n_rounds:
@@ -155,7 +155,7 @@ def remarks(found: Study) -> list[str]:
     return said
 
 
-def waiting_section(found: Study) -> Section:
+def waiting_section(found: LogStudy) -> Section:
     """How late it is."""
     log, waiting = found.log, found.waiting
     delays = {"the log": delays_in_rounds(log.times, log.outcome_times)}
@@ -173,7 +173,7 @@ def waiting_section(found: Study) -> Section:
     )
 
 
-def sections(found: Study) -> list[Section]:
+def sections(found: LogStudy) -> list[Section]:
     """The page of a log."""
     width = found.outcomes.highest - found.outcomes.lowest
     unit = [f"Regret is counted in units of an outcome's range: 1 stands for {width:g}."] if width != 1 else []
@@ -192,7 +192,7 @@ def glossary() -> Section:
     return Section("words", "Words", tables=[Table("What they mean here", ("word", "meaning"), WORDS, is_text=True)])
 
 
-def off_policy_section(found: Study) -> Section:
+def off_policy_section(found: LogStudy) -> Section:
     """What others would have got, if the log can tell."""
     logged = next(one for one in found.estimates if one.policy == LOGGED)
     past = f"the logged decisions got {_show(logged, logged.snips)} on average"

@@ -42,7 +42,7 @@ class Interval(NamedTuple):
     high: float
 
 
-class Estimate(NamedTuple):
+class PolicyEstimate(NamedTuple):
     """What a policy would have got for a decision, on average; NaN where the log has nothing to say."""
 
     policy: Policy
@@ -54,7 +54,9 @@ class Estimate(NamedTuple):
     mean_weight: float  # near 1, or the logged probabilities are not what was drawn with
 
 
-def evaluate(log: Log, policy: Policy, outcomes: Outcomes | None = None, progress: Progress | None = None) -> Estimate:
+def evaluate(
+    log: Log, policy: Policy, outcomes: Outcomes | None = None, progress: Progress | None = None
+) -> PolicyEstimate:
     """What a tuning, a single arm, UNIFORM play or the LOGGED policy itself would have got on this log."""
     losses = losses_of(log, outcomes or Outcomes())  # refuses what is out of range, also if nothing learns from it
     came = np.isfinite(log.outcomes)
@@ -66,7 +68,7 @@ def evaluate(log: Log, policy: Policy, outcomes: Outcomes | None = None, progres
 
 def evaluate_all(
     log: Log, outcomes: Outcomes | None = None, policies: Iterable[Policy] | None = None
-) -> list[Estimate]:
+) -> list[PolicyEstimate]:
     """The estimates of many policies; by default five tunings, every single arm, uniform play and the logged policy."""
     chosen = list(default_policies(log) if policies is None else policies)
     learning = sum(isinstance(policy, Tuning) for policy in chosen)
@@ -129,7 +131,7 @@ def _reports(log: Log, delays: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
     return zip((order + delays[order] + 1).tolist(), order.tolist(), strict=True)
 
 
-def _estimate(log: Log, policy: Policy, weights: Floats, values: Floats) -> Estimate:
+def _estimate(log: Log, policy: Policy, weights: Floats, values: Floats) -> PolicyEstimate:
     n, mass = values.size, float(weights.sum())
     ips = snips = Interval(math.nan, math.nan, math.nan)
     if mass > 0:
@@ -139,7 +141,7 @@ def _estimate(log: Log, policy: Policy, weights: Floats, values: Floats) -> Esti
         ratio = float(products.sum()) / mass
         snips = _interval(ratio, float(np.sqrt((weights**2 * (values - ratio) ** 2).sum())) / mass)
     effective = mass**2 / float((weights**2).sum()) if mass > 0 else 0.0
-    return Estimate(policy, name_of(log, policy), ips, snips, n, effective, mass / n)
+    return PolicyEstimate(policy, name_of(log, policy), ips, snips, n, effective, mass / n)
 
 
 def _interval(value: float, error: float) -> Interval:

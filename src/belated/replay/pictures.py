@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from belated.bounds import clip
 from belated.lab.problems.delays import NEVER
-from belated.replay.waiting import Waiting
+from belated.replay.waiting import WaitingTimes
 from belated.reports import Figure, Table, columns_of, lines
 from belated.tunings import outstanding_counts
 
@@ -33,7 +33,7 @@ def _count(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:,.0f}"
 
 
-def waiting_table(title: str, measured: Mapping[str, Waiting], *, has_dates: bool = True) -> Table:
+def waiting_table(title: str, measured: Mapping[str, WaitingTimes], *, has_dates: bool = True) -> Table:
     """A column for each of them."""
     unit = "time" if has_dates else "time (the file's unit)"
     by_name: dict[str, list[str]] = {}

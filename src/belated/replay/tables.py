@@ -19,7 +19,7 @@ class Stretch(NamedTuple):
     columns: list[Texts]
 
 
-class Table(NamedTuple):
+class LogTable(NamedTuple):
     """A file whose header has been read."""
 
     path: Path
@@ -31,7 +31,7 @@ class Table(NamedTuple):
 class Column(NamedTuple):
     """One column of a stretch; an empty cell is ""."""
 
-    table: Table
+    table: LogTable
     name: str
     lines: list[int]
     cells: Texts
@@ -45,7 +45,7 @@ def refuse(column: Column, index: int, why: str) -> NoReturn:
     raise InvalidInput(f"{place}: {f'{cell[:60]!r} {why}' if cell else f'an empty cell; {why}'}")
 
 
-def open_table(path: Path) -> Table:
+def open_table(path: Path) -> LogTable:
     """The table of a file, told by its ending."""
     if path.suffix.lower() == ".csv":
         return _open_csv(path)
@@ -54,7 +54,7 @@ def open_table(path: Path) -> Table:
     raise InvalidInput(f"{path}: the file must end in .csv or .parquet; export it as one of these")
 
 
-def _open_csv(path: Path) -> Table:
+def _open_csv(path: Path) -> LogTable:
     records = _records(path)
     line, header = next(records, (0, [""]))
     if line == 0:
@@ -64,7 +64,7 @@ def _open_csv(path: Path) -> Table:
         if len(names) == 1 and separator in names[0]:
             raise InvalidInput(f"{path} is separated by {word}: save it with commas, and numbers with a decimal point")
     _check_header(path, names)
-    return Table(path, "line", names, _csv_stretches(path, records, len(names)))
+    return LogTable(path, "line", names, _csv_stretches(path, records, len(names)))
 
 
 def _check_header(path: Path, names: list[str]) -> None:
@@ -115,7 +115,7 @@ def _csv_stretches(path: Path, records: Iterator[tuple[int, list[str]]], width: 
         yield Stretch(list(lines), [[cell.strip() for cell in cells] for cells in zip(*rows, strict=True)])
 
 
-def _open_parquet(path: Path) -> Table:
+def _open_parquet(path: Path) -> LogTable:
     import polars  # noqa: PLC0415  (only Parquet needs it)
 
     try:
@@ -125,7 +125,7 @@ def _open_parquet(path: Path) -> Table:
         raise InvalidInput(f"{path}: {error.strerror or error}") from error
     except polars.exceptions.PolarsError as error:
         raise InvalidInput(f"{path}: not a readable Parquet file: {error}") from error
-    return Table(path, "row", texts.columns, _parquet_stretches(texts))
+    return LogTable(path, "row", texts.columns, _parquet_stretches(texts))
 
 
 def _as_text(column: Any) -> Any:

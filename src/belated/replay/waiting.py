@@ -25,7 +25,7 @@ class Quantiles(NamedTuple):
     largest: float
 
 
-class Waiting(NamedTuple):
+class WaitingTimes(NamedTuple):
     """What the delays of a log amount to."""
 
     n_arms: int  # k
@@ -53,17 +53,17 @@ def delays_in_rounds(times: Floats, outcome_times: Floats) -> Integers:
     return np.where(usable < times.size, usable - rounds - 1, NEVER)
 
 
-def measure(log: Log) -> Waiting:
+def measure(log: Log) -> WaitingTimes:
     """The statistics of a log's waiting times."""
     return measure_times(log.n_arms, log.times, log.outcome_times)
 
 
-def measure_times(n_arms: int, times: Floats, outcome_times: Floats) -> Waiting:
+def measure_times(n_arms: int, times: Floats, outcome_times: Floats) -> WaitingTimes:
     """The statistics of waiting from each time to its outcome's, which is infinite if none came."""
     delays = delays_in_rounds(times, outcome_times)
     came, in_time = np.isfinite(outcome_times), delays < NEVER
     skipping = best_skipping(n_arms, delays)
-    return Waiting(
+    return WaitingTimes(
         n_arms=n_arms,
         n_rounds=delays.size,
         rounds=quantiles(delays[in_time]),

@@ -15,7 +15,7 @@ LITTLE = 0.5  # of n: a certificate above it is hardly news
 FEW = 0.5  # m below this share of sqrt(D ln k): leaving out a few rounds saves half of what delay costs
 
 
-class Certified(NamedTuple):
+class TuningCertificate(NamedTuple):
     """The number the expected regret of a tuning provably does not exceed on these delays."""
 
     tuning: Tuning
@@ -26,7 +26,7 @@ class Certified(NamedTuple):
 class Advice(NamedTuple):
     """All tunings, the smallest certificate first, beside the trivial bound, and what to make of it."""
 
-    certified: tuple[Certified, ...]
+    certified: tuple[TuningCertificate, ...]
     trivial: int  # n: no regret is larger
     sentences: tuple[str, ...]
 
@@ -36,7 +36,7 @@ def advise(n_arms: int, delays: ArrayLike) -> Advice:
     if whole_number("n_arms", n_arms, 1) == 1:
         raise InvalidInput("n_arms must be at least 2: with one arm there is nothing to choose")
     waits = clip(delays)
-    proven = [Certified(one, type(one).__name__, certificate(n_arms, waits, one)) for one in TUNINGS]
+    proven = [TuningCertificate(one, type(one).__name__, certificate(n_arms, waits, one)) for one in TUNINGS]
     certified = tuple(sorted(proven, key=lambda one: one.certificate))
     total, m = int(waits.sum()), best_skipping(n_arms, waits)
     sentences = [
@@ -52,7 +52,7 @@ def advise(n_arms: int, delays: ArrayLike) -> Advice:
     return Advice(certified, waits.size, tuple(sentences))
 
 
-def _about_proof(smallest: Certified, n: int, *, is_late: bool) -> str:
+def _about_proof(smallest: TuningCertificate, n: int, *, is_late: bool) -> str:
     if smallest.certificate > LITTLE * n:
         return (
             f"The proofs say little yet: the smallest certificate is {smallest.certificate:,.0f}, and no regret "

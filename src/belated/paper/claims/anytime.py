@@ -10,7 +10,7 @@ from belated.lab.algorithms import setting_of
 from belated.lab.games.play import Driver
 from belated.lab.intervals import half_width
 from belated.learner.ftrl import FTRL
-from belated.paper.claim import Claim, Effort, Finding, Kind, at_most
+from belated.paper.claim import Claim, ClaimKind, Effort, Finding, at_most
 from belated.reports import Figure, columns_of, lines
 from belated.tunings import Advanced
 
@@ -79,7 +79,7 @@ def investigate(effort: Effort) -> Finding:
 CLAIM = Claim(
     "anytime",
     "Anytime against doubling",
-    Kind.MEASUREMENT,
+    ClaimKind.MEASUREMENT,
     (
         "Systems that do not know the horizon or the total delay used to guess, and to start from nothing with a "
         "doubled guess when it proved too small. Each restart forgets what was learned. ZS20 needs no restarts.",

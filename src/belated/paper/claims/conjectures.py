@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from belated import lab
 from belated.lab.intervals import half_width
-from belated.paper.claim import Claim, Effort, Finding, Kind
+from belated.paper.claim import Claim, ClaimKind, Effort, Finding
 from belated.reports import Figure, Table, columns_of, lines
 from belated.tunings import Advanced, Simple, Tsallis, Tuning
 
@@ -87,7 +87,7 @@ def investigate(effort: Effort) -> Finding:
 CLAIM = Claim(
     "conjectures",
     "Two open questions, as experiments",
-    Kind.EXPERIMENT,
+    ClaimKind.EXPERIMENT,
     (
         "The paper's discussion leaves open whether the algorithm adapts to stochastic losses, as Tsallis-INF does "
         "without delays, where its regret grows like log n; and what happens when the adversary may choose the delays, "

@@ -3,7 +3,7 @@
 import numpy as np
 
 from belated import lab
-from belated.paper.claim import Check, Claim, Effort, Finding, Kind, at_most
+from belated.paper.claim import Check, Claim, ClaimKind, Effort, Finding, at_most
 from belated.reports import Figure, Table, bars, columns_of, lines
 from belated.tunings import Advanced, Shadow, Simple, Tsallis, Tuning
 
@@ -93,7 +93,7 @@ def investigate(effort: Effort) -> Finding:
 CLAIM = Claim(
     "ignoring-delays",
     "Where ignoring delays fails, and where it wins",
-    Kind.MEASUREMENT,
+    ClaimKind.MEASUREMENT,
     (
         "ZS20's guarantee is for the worst case. Where the world changes while one waits, a learner that does not "
         "count what is outstanding is always late. Where nothing changes, caution is a price without a return, and "

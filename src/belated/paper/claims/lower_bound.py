@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from belated import bounds, lab
-from belated.paper.claim import Check, Claim, Effort, Finding, Kind, exactly, near
+from belated.paper.claim import Check, Claim, ClaimKind, Effort, Finding, exactly, near
 from belated.reports import Figure, Table, columns_of, lines
 from belated.tunings import Simple
 
@@ -82,7 +82,7 @@ def investigate(effort: Effort) -> Finding:
 CLAIM = Claim(
     "lower-bound",
     "The distance to the lower bound",
-    Kind.MEASUREMENT,
+    ClaimKind.MEASUREMENT,
     (
         "For a uniform delay d no algorithm can be better than order √(kn) + √(dn ln k), so ZS20's bound is optimal "
         "up to a constant. The lower bound used here: blocks of d + 1 rounds share one fair coin for each arm, so that "

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from belated import lab
-from belated.paper.claim import STANDARD_ERRORS, Check, Claim, Effort, Finding, Kind, at_most, exactly
+from belated.paper.claim import STANDARD_ERRORS, Check, Claim, ClaimKind, Effort, Finding, at_most, exactly
 from belated.paper.terms import Floats, Terms, follow
 from belated.reports import Figure, columns_of, lines
 from belated.tunings import Advanced, Simple, Tuning
@@ -103,7 +103,7 @@ def investigate(effort: Effort) -> Finding:
 CLAIM = Claim(
     "proof-terms",
     "The proof, term by term",
-    Kind.THEOREM,
+    ClaimKind.THEOREM,
     (
         "The proof splits the regret into (A) what a learner without delay would pay in the round, (B) what the delay "
         "adds, and (C) a penalty. Lemma 1: (A) ≤ √(k/t). Lemma 2: (C) ≤ 2 √(kn) + β_n ln k. "

@@ -1,6 +1,6 @@
 """Claim 13, beyond the paper: what all this means on real delays, the New York flights of 2013."""
 
-from belated.paper.claim import Claim, Effort, Finding, Kind
+from belated.paper.claim import Claim, ClaimKind, Effort, Finding
 from belated.replay.flight_study import STORY, study
 
 
@@ -11,5 +11,5 @@ def investigate(effort: Effort) -> Finding:
 
 
 CLAIM = Claim(
-    "real-delays", "Real delays: New York flights 2013", Kind.EXPERIMENT, STORY, investigate, 6, is_beyond=True
+    "real-delays", "Real delays: New York flights 2013", ClaimKind.EXPERIMENT, STORY, investigate, 6, is_beyond=True
 )

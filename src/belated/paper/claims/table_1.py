@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from belated import lab
 from belated.lab.algorithms import Algorithm, setting_of
-from belated.paper.claim import SEVERITY, Check, Claim, Effort, Finding, Kind, Verdict, judge_mean
+from belated.paper.claim import SEVERITY, Check, Claim, ClaimKind, Effort, Finding, Verdict, judge_mean
 from belated.reports import Figure, Table, bars, columns_of
 
 DELAYS: dict[str, lab.Delays] = {
@@ -15,7 +15,7 @@ DELAYS: dict[str, lab.Delays] = {
 SHOWN = 9  # systems in the figure: those that need nothing in advance
 
 
-class Row(NamedTuple):
+class SystemResult(NamedTuple):
     """A system on one kind of delay."""
 
     algorithm: Algorithm
@@ -26,7 +26,7 @@ class Row(NamedTuple):
     verdict: Verdict | None  # of regret <= bound
 
 
-def measure(algorithm: Algorithm, name: str, problem: lab.Problem, effort: Effort) -> Row:
+def measure(algorithm: Algorithm, name: str, problem: lab.Problem, effort: Effort) -> SystemResult:
     """Play it, told what it needs."""
     seeds = effort.seeds(4, 16)
     curves = lab.play(algorithm, problem, seeds, checkpoints=[problem.n_rounds], workers=effort.workers)
@@ -35,16 +35,16 @@ def measure(algorithm: Algorithm, name: str, problem: lab.Problem, effort: Effor
     has_bound = len(known) == len(bounds)
     verdict = judge_mean(curves.expected[:, -1] - known, 0.0) if has_bound else None
     bound = sum(known) / len(known) if has_bound else None
-    return Row(algorithm, name, float(curves.mean[-1]), float(curves.interval[-1]), bound, verdict)
+    return SystemResult(algorithm, name, float(curves.mean[-1]), float(curves.interval[-1]), bound, verdict)
 
 
-def cell(row: Row) -> str:
+def cell(row: SystemResult) -> str:
     """Regret, its interval and the bound."""
     regret = f"{row.regret:,.0f} ± {row.half:,.0f}"
     return regret if row.bound is None else f"{regret} {'≤' if row.regret <= row.bound else '>'} {row.bound:,.0f}"
 
 
-def figure(systems: dict[str, list[Row]]) -> Figure:
+def figure(systems: dict[str, list[SystemResult]]) -> Figure:
     """The systems that need nothing, those with the least worst regret first."""
     free = [name for name, rows in systems.items() if rows[0].algorithm.needs == "nothing"]
     best = sorted(free, key=lambda name: max(row.regret for row in systems[name]))[:SHOWN]
@@ -54,7 +54,7 @@ def figure(systems: dict[str, list[Row]]) -> Figure:
     return Figure("table-1", "Systems that need to be told nothing", columns, draw)
 
 
-def table(title: str, systems: dict[str, list[Row]]) -> Table:
+def table(title: str, systems: dict[str, list[SystemResult]]) -> Table:
     """Every system, what it had to be told, and what it got."""
     rows = [
         (name, rows[0].algorithm.citation, rows[0].algorithm.needs, *map(cell, rows)) for name, rows in systems.items()
@@ -62,7 +62,7 @@ def table(title: str, systems: dict[str, list[Row]]) -> Table:
     return Table(title, ("system", "from", "told in advance", *DELAYS), rows, is_text=True)
 
 
-def judge(systems: dict[str, list[Row]]) -> Check:
+def judge(systems: dict[str, list[SystemResult]]) -> Check:
     """Every regret is at most its own bound."""
     judged = [row for rows in systems.values() for row in rows if row.verdict is not None]
     beyond = [f"{row.algorithm.name} on {row.delays}" for row in judged if row.verdict is not Verdict.HOLDS]
@@ -97,7 +97,7 @@ def investigate(effort: Effort) -> Finding:
 CLAIM = Claim(
     "table-1",
     "Table 1: every system, and what it must be told",
-    Kind.MEASUREMENT,
+    ClaimKind.MEASUREMENT,
     (
         "Earlier systems need the horizon, the total delay, the largest delay, or each delay when its round is "
         "played; ZS20 needs nothing of that. Each is told what it needs, and plays against an adversary whose best arm "

@@ -7,7 +7,7 @@ from belated import lab
 from belated.bounds import clip
 from belated.lab.games.compiled import Compiled
 from belated.learner.ftrl import FTRL
-from belated.paper.claim import Check, Claim, Effort, Finding, Kind, exactly
+from belated.paper.claim import Check, Claim, ClaimKind, Effort, Finding, exactly
 from belated.paper.grid import DELAYS
 from belated.tunings import Advanced, Simple, Tuning, outstanding_counts, schedule
 
@@ -105,7 +105,7 @@ def investigate(effort: Effort) -> Finding:
 CLAIM = Claim(
     "the-game",
     "The game and its tunings",
-    Kind.THEOREM,
+    ClaimKind.THEOREM,
     (
         "In round t the learner has o_t = #{s < t : s + d_s ≥ t} observations outstanding, and these counts add up to "
         "the total delay D. Both learning-rate rules, simple and advanced, are proper: they never decrease and use "

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from belated import bounds, lab
 from belated.paper import grid
-from belated.paper.claim import Check, Claim, Effort, Finding, Kind, exactly
+from belated.paper.claim import Check, Claim, ClaimKind, Effort, Finding, exactly
 from belated.paper.claims.the_game import random_delays
 from belated.tunings import Simple, Tuning, schedule
 
@@ -93,7 +93,7 @@ def investigate(effort: Effort) -> Finding:
 CLAIM = Claim(
     "theorem-1",
     "Theorem 1: the simple tuning",
-    Kind.THEOREM,
+    ClaimKind.THEOREM,
     (
         "With the rate tuned by all observations that are outstanding, the regret is at most "
         "4 √(kn) + √(8 D ln k), whatever the losses and the delays, without knowing n or D. "

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from belated import bounds, lab
 from belated.paper import grid
-from belated.paper.claim import Check, Claim, Effort, Finding, Kind, exactly
+from belated.paper.claim import Check, Claim, ClaimKind, Effort, Finding, exactly
 from belated.paper.claims.the_game import random_delays
 from belated.paper.literal import algorithm_2
 from belated.reports import Figure, bars, columns_of
@@ -73,7 +73,7 @@ def ordered(effort: Effort) -> Check:
     return exactly("The certificate ≤ 4 √(kn) + 3 m + 3 ln k ≤ Theorem 2", right == len(triples), text)
 
 
-def constants(games: Sequence[grid.Played]) -> Figure:
+def constants(games: Sequence[grid.ProblemRegrets]) -> Figure:
     """For every kind of delay: the three bounds beside the largest regret over the losses; k = 10, the largest n."""
     n_rounds = max(game.problem.n_rounds for game in games if game.delays in grid.DELAYS)
     rows: list[tuple[str, str, float]] = []
@@ -107,7 +107,7 @@ def investigate(effort: Effort) -> Finding:
 CLAIM = Claim(
     "theorem-2",
     "Theorem 2: the advanced tuning",
-    Kind.THEOREM,
+    ClaimKind.THEOREM,
     (
         "With the tuning that stops counting an observation once it has waited too long (Algorithm 2), the regret is "
         "at most 4 √(kn) + 10 max{m, 2 ln k}, where m is the least of |S| + √(D_notS ln k) over all sets S of rounds "

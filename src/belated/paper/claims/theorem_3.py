@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from belated import bounds, lab
 from belated.bounds import clip
 from belated.paper import grid
-from belated.paper.claim import Check, Claim, Effort, Finding, Kind, exactly
+from belated.paper.claim import Check, Claim, ClaimKind, Effort, Finding, exactly
 from belated.paper.claims.theorem_1 import Cautious
 from belated.reports import Figure, Table, columns_of, lines
 from belated.tunings import Advanced, Schedule, Simple, Tuning, schedule
@@ -126,7 +126,7 @@ def investigate(effort: Effort) -> Finding:
 CLAIM = Claim(
     "theorem-3",
     "Theorem 3: any set left out",
-    Kind.THEOREM,
+    ClaimKind.THEOREM,
     (
         "For every proper rule β_t and every set S of rounds the regret is at most 4 √(kn) + β_n ln k + |S| + "
         "the Σ o_t / β_t over the rounds outside S, where o_t counts only rounds outside S. The learner need "

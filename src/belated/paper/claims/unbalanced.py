@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from belated import bounds, lab
 from belated.lab.intervals import half_width
-from belated.paper.claim import Claim, Effort, Finding, Kind, at_most, exactly
+from belated.paper.claim import Claim, ClaimKind, Effort, Finding, at_most, exactly
 from belated.reports import Figure, columns_of, lines
 from belated.tunings import Advanced, Simple
 
@@ -81,7 +81,7 @@ def investigate(effort: Effort) -> Finding:
 CLAIM = Claim(
     "unbalanced",
     "Unbalanced delays: n^(3/4) against n^(1/2)",
-    Kind.MEASUREMENT,
+    ClaimKind.MEASUREMENT,
     (
         "If the first √(kn / ln k) reports come only at the end and all others at once, then D is of order n^(3/2), "
         "and the simple tuning's bound of order n^(3/4). The advanced tuning, which stops waiting, keeps n^(1/2).",

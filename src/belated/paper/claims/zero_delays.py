@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from belated import kernels, lab
 from belated.lab.games.compiled import Compiled
-from belated.paper.claim import Claim, Effort, Finding, Kind, exactly
+from belated.paper.claim import Claim, ClaimKind, Effort, Finding, exactly
 from belated.tunings import Advanced, Simple, Tsallis, Tuning
 
 Floats = NDArray[np.float64]
@@ -72,7 +72,7 @@ def investigate(effort: Effort) -> Finding:
 CLAIM = Claim(
     "zero-delays",
     "Zero delays: Tsallis-INF",
-    Kind.THEOREM,
+    ClaimKind.THEOREM,
     (
         "Without delays nothing is ever outstanding, β_t is 0, and what is left is the 1/2-Tsallis entropy alone: the "
         "algorithm is Tsallis-INF, which is optimal for adversarial and for stochastic losses.",

@@ -9,8 +9,8 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from belated.baselines.bases import Floats
-from belated.baselines.restarts import Restarts
+from belated.baselines.base_learners import Floats
+from belated.baselines.restarting_exp3 import RestartingExp3
 from belated.learner.ftrl import Decision
 
 
@@ -63,7 +63,7 @@ class Epochs:
 
     def __init__(self, n_arms: int, seed: int | None) -> None:
         self.epoch = Epoch(n_arms)
-        self.play = Restarts(n_arms, self.epoch.eta, seed)
+        self.play = RestartingExp3(n_arms, self.epoch.eta, seed)
         self._charged = 0.0
 
     @property

@@ -12,7 +12,7 @@ Floats = NDArray[np.float64]
 
 
 @final
-class Policy:
+class ArgminPolicy:
     """x = argmin over the simplex of  <x, L> - 2 alpha sum_i sqrt(x_i) + beta sum_i x_i ln x_i, for L of any sign.
 
     L enters through its differences alone, and the kernels want L >= 0: the least is subtracted first.

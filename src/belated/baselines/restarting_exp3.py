@@ -2,14 +2,15 @@
 
 from typing import Any, final
 
-from belated.baselines.bases import Floats, Seeds
+from belated.baselines.base_learners import Floats
 from belated.baselines.open_rounds import OpenRounds
+from belated.baselines.seeds import Seeds
 from belated.learner.ftrl import FTRL, Decision
 from belated.tunings import Exp3
 
 
 @final
-class Restarts:
+class RestartingExp3:
     """Exp3 with a constant rate in every epoch; a new epoch knows nothing, and feedback of older ones is dropped."""
 
     def __init__(self, n_arms: int, eta: float, seed: int | None) -> None:

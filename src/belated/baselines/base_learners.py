@@ -1,0 +1,36 @@
+"""The base learner inside a wrapper, and the function that makes one."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from belated.errors import InvalidInput
+from belated.learner.ftrl import Learner
+
+Floats = NDArray[np.float64]
+
+
+class Base(Learner, Protocol):
+    """A learner that also tells the probabilities of its coming draw."""
+
+    @property
+    def round(self) -> int:
+        """t: decisions made so far."""
+
+    def distribution(self) -> Floats:
+        """The probability of each arm in the coming round; asking changes nothing."""
+
+
+MakeBase = Callable[[int, int], Base]  # from the number of arms and a seed
+
+
+def as_maker(base: Any, default: MakeBase) -> MakeBase:
+    """The maker of base learners, or the default if there is none."""
+    if base is None:
+        return default
+    if not callable(base):
+        raise InvalidInput(f"base must make a learner from a number of arms and a seed, got {base!r}")
+    maker: MakeBase = base
+    return maker
