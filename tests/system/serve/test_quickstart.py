@@ -11,7 +11,7 @@ from playwright.sync_api import sync_playwright
 
 from tests.support.service import Served
 
-DOCUMENT = (Path(__file__).parent.parent.parent / "docs" / "service.md").read_text()
+DOCUMENT = (Path(__file__).parents[3] / "docs" / "service.md").read_text()
 
 
 def block(language: str, server: Served) -> str:

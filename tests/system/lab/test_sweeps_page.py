@@ -13,7 +13,7 @@ import yaml
 
 from tests.support import dask_clusters as processes
 
-PAGE = (Path(__file__).parent.parent.parent / "docs" / "sweeps.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "sweeps.md").read_text()
 BIN = Path(sys.executable).parent
 
 

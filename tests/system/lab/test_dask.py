@@ -26,7 +26,7 @@ from belated.lab.compare.comparison import Comparison, compare
 from tests.lab.test_sweeps import continues, files, same
 from tests.support import dask_clusters as processes
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 SLOW = Comparison(("uniform", "qpm-d"), "wave", "fixed:d=20", arms=4, rounds=20_000, seeds=3)
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-SOURCE = Path(__file__).parent.parent.parent / "src" / "belated"
+SOURCE = Path(__file__).parents[3] / "src" / "belated"
 
 
 class Break(NamedTuple):
