@@ -52,9 +52,16 @@ def random_losses(generator: np.random.Generator, k: int, spread: float) -> NDAr
     return np.asarray(losses + offset)
 
 
-@pytest.mark.parametrize("spread", [0.0, 1e-12, 1.0, 1e3, 1e8, 1e15, 1e100, 1e300])
-@pytest.mark.parametrize("beta", [0.0, 1e-20, 1e-8, 1.0, 1e3, 1e9])
+# These are solved on every check. tests/system/kernels solves the whole grid.
+QUICK = [(0.0, 1.0), (1e-8, 1e8), (1.0, 1e3), (1e3, 1e300)]
+
+
+@pytest.mark.parametrize(("beta", "spread"), QUICK)
 def test_agrees_with_exact_arithmetic(beta: float, spread: float) -> None:
+    assert_agrees_with_exact_arithmetic(beta, spread)
+
+
+def assert_agrees_with_exact_arithmetic(beta: float, spread: float) -> None:
     generator = np.random.default_rng([int(beta * 1e6), int(math.log10(spread + 1e-30)) + 100])
     for alpha in [1e-3, 1.0, 1e2, 1e6] + ([0.0] if beta > 0 else []):
         k = int(generator.choice([2, 3, 5, 33]))
@@ -73,21 +80,6 @@ def test_warm_starts_give_the_same_solution_from_anywhere() -> None:
         earlier_x = generator.dirichlet(np.full(k, 10.0 ** generator.uniform(-2, 2)))
         warm = solve(losses, alpha, beta, np.clip(-0.5 * np.log(np.maximum(earlier_x, 1e-300)), 0, kernels.V_MAX))
         np.testing.assert_allclose(warm, cold, rtol=1e-11, atol=1e-250)
-
-
-def test_a_long_run_of_warm_starts_stays_exact() -> None:
-    generator = np.random.default_rng(2)
-    k, backlog = 20, 0.0
-    policy = np.zeros((kernels.ROWS, k))
-    policy[kernels.V] = 0.5 * math.log(k)
-    for t in range(1, 20_001):
-        backlog += generator.integers(0, 50)
-        alpha, beta = math.sqrt(t), math.sqrt(backlog / math.log(k))
-        x = kernel_argmin(policy, alpha, beta, solves=t - 1)
-        if t in (1, 2, 3, 10, 64, 100, 1000, 5000, 20_000):
-            assert_exact(x, policy[kernels.LOSSES].copy(), alpha, beta, 1e-12)
-        arm = generator.choice(k, p=x)
-        policy[kernels.LOSSES, arm] += generator.random() / x[arm]
 
 
 def test_thousands_of_ties() -> None:

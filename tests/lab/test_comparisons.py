@@ -154,9 +154,17 @@ def test_wrong_names_around_a_rule_say_what_is_right(text: str, message: str) ->
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda algorithm: algorithm.name)
+# The others take seconds each. tests/system/lab plays them.
+QUICK = ("zs20-simple", "zs20-advanced", "zs20-shadow", "tsallis-inf", "uniform")
+
+
+@pytest.mark.parametrize("algorithm", [a for a in ALGORITHMS if a.name in QUICK], ids=lambda a: a.name)
 @pytest.mark.parametrize(("losses", "delays"), [("bernoulli:gap=0.5", "none"), ("wave", "fixed:d=3")])
 def test_measured_regret_stays_below_the_published_bound(algorithm: Any, losses: str, delays: str) -> None:
+    assert_regret_below_the_bound(algorithm, losses, delays)
+
+
+def assert_regret_below_the_bound(algorithm: Any, losses: str, delays: str) -> None:
     """Where the bound says something: two arms, and enough rounds for it to be below n."""
     problem = lab.Problem(parse_losses(losses), parse_delays(delays), n_arms=2, n_rounds=12_000)
     bound = algorithm.bound(setting_of(problem, 0))

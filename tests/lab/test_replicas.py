@@ -185,49 +185,20 @@ def test_one_journal_is_a_single_learner_that_is_told_later_and_has_older_rates(
     assert (single.beta[lag + 100 :] <= usual[1][lag + 100 :] * 1.01).all()  # Algorithm 2 may skip a little later
 
 
-PROBLEMS = {
-    "coin flips": lab.Problem(lab.Bernoulli(0.4), lab.Geometric(3.0), 4, 1500),
-    "sine": lab.Problem(lab.Sine(1500.0), lab.Geometric(3.0), 4, 1500),
-    "some never reported": lab.Problem(lab.Bernoulli(0.4), lab.Lost(0.05, 3), 4, 1500),
-}
-SEEDS, LAG = range(10), 100
-
-
-def errors_above(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    """The difference of two means, in its standard errors."""
-    errors = [values.std(ddof=1) / np.sqrt(len(values)) for values in (first, second)]
-    return float((first.mean() - second.mean()) / np.hypot(*errors))
-
-
-@pytest.mark.parametrize("tuning", TUNINGS, ids=repr)
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_the_effective_delay_explains_the_regret_of_real_copies(tuning: Tuning, name: str) -> None:
-    problem, end = PROBLEMS[name], [1500]
-
-    def single(rule: lab.Delays) -> NDArray[np.float64]:
-        transformed = lab.Problem(problem.losses, rule, problem.n_arms, problem.n_rounds)
-        return lab.play(tuning, transformed, range(100, 200), checkpoints=end).expected[:, -1]
-
-    plain, later = single(problem.delays), single(lab.Lagged(problem.delays, LAG))
-    copies = lab.replicas.play_apart(tuning, problem, SEEDS, replicas=2, lag=LAG, checkpoints=end).expected[:, -1]
-    assert abs(errors_above(copies, single(lab.Replicated(problem.delays, 2, LAG)))) < 3.5
-    assert errors_above(later, copies) > 5  # so neither with the whole lag nor without it
-    assert errors_above(copies, plain) > 2.5
-    journal = lab.replicas.play(tuning, problem, SEEDS, replicas=3, lag=LAG, checkpoints=[50, 400])
-    assert errors_above(journal.regret[:, -1], later) < 3.5  # its rates are older, which may help
-    assert errors_above(journal.regret[:, -1], plain) > 5
-    assert_certificates_hold(journal)
-
-
 def assert_certificates_hold(played: lab.Certified) -> None:
     regret = played.regret.mean(axis=0)
     assert (played.proven.mean(axis=0) >= regret + half_width(played.regret)).all()
     assert (played.measured.mean(axis=0) >= regret).all()
 
 
-@pytest.mark.parametrize("tuning", TUNINGS, ids=repr)
-@pytest.mark.parametrize("lag", [5, 300])
+@pytest.mark.parametrize("tuning", [Shadow()], ids=repr)
+@pytest.mark.parametrize("lag", [5])
 def test_both_certificates_of_the_journal_stay_above_the_regret(tuning: Tuning, lag: int) -> None:
+    """tests/system/lab has the other tunings and lags."""
+    assert_certificates_stay_above_the_regret(tuning, lag)
+
+
+def assert_certificates_stay_above_the_regret(tuning: Tuning, lag: int) -> None:
     for losses in (lab.Bernoulli(0.5), lab.Wave(half_period=40), lab.Comeback()):
         problem = lab.Problem(losses, lab.Lost(0.05, 10), 2, 800)
         assert_certificates_hold(lab.replicas.play(tuning, problem, range(3), lag=lag, checkpoints=[50, 400]))
@@ -249,7 +220,7 @@ def test_reports_that_cannot_be_are_refused(kind: type[OneJournal] | type[Apart]
 
 
 def test_settings_that_cannot_be_are_refused() -> None:
-    problem = PROBLEMS["sine"]
+    problem = lab.Problem(lab.Sine(1500.0), lab.Geometric(3.0), 4, 1500)
     for play in (lab.replicas.play, lab.replicas.play_apart):
         with pytest.raises(InvalidInput, match="replicas must be a whole number"):
             play(Shadow(), problem, [1], replicas=0)

@@ -148,9 +148,14 @@ def whole(k: int, tuning: Tuning, journal: list[Event]) -> Whole:
     return Whole(certificate, frozenset(places[round - 1] for round in capped))
 
 
-@pytest.mark.parametrize("tuning", [Simple(), Advanced(), Advanced(scale=3.0)], ids=repr)
-@pytest.mark.parametrize(("replicas", "lag"), [(1, 0), (2, 0), (2, 4), (3, 12), (3, 60)])
+@pytest.mark.parametrize("tuning", [Advanced()], ids=repr)
+@pytest.mark.parametrize(("replicas", "lag"), [(3, 12)])
 def test_the_certificate_is_never_below_what_is_proven(tuning: Tuning, replicas: int, lag: int) -> None:
+    """tests/system/replicated has the other tunings, replicas and lags."""
+    assert_never_below_what_is_proven(tuning, replicas, lag)
+
+
+def assert_never_below_what_is_proven(tuning: Tuning, replicas: int, lag: int) -> None:
     generator = np.random.default_rng([replicas, lag])
     for _ in range(40):
         k = int(generator.choice([2, 5, 40]))
@@ -233,8 +238,13 @@ def state(shared: SharedLearner) -> bytes:
     return msgspec.msgpack.encode(shared.state())
 
 
-@pytest.mark.parametrize("name", TUNINGS)
+@pytest.mark.parametrize("name", ["shadow"])
 def test_copies_agree_to_the_last_bit_however_they_came_there(name: str) -> None:
+    """tests/system/replicated has the other tunings."""
+    assert_copies_agree(name)
+
+
+def assert_copies_agree(name: str) -> None:
     generator = np.random.default_rng(len(name))
     for _ in range(20):
         k = int(generator.choice([2, 5, 40]))

@@ -161,11 +161,13 @@ class Engines(RuleBasedStateMachine):
         shutil.rmtree(self.folder)
 
 
-TestEngine = Engines.TestCase
-TestEngine.settings = settings(
-    max_examples=60,
+SETTINGS = settings(
+    max_examples=6,  # tests/system/serve tries many more
     stateful_step_count=40,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
+
+TestEngine = Engines.TestCase
+TestEngine.settings = SETTINGS

@@ -50,21 +50,6 @@ def test_the_estimate_is_unbiased() -> None:
     assert (abs(found.mean(axis=0) - MEANS) < 4 * standard_error).all()
 
 
-def test_the_intervals_cover_what_they_say() -> None:
-    generator, runs = np.random.default_rng(2), 200
-    covered, widths, means = np.zeros(len(MEANS)), np.zeros(len(MEANS)), np.zeros((runs, len(MEANS)))
-    for run in range(runs):
-        earnings = played(1200, generator)
-        for arm, mean in enumerate(MEANS):
-            found = estimate([earnings.sums(arm)])
-            covered[arm] += found.low <= mean <= found.high
-            widths[arm] += (found.high - found.low) / runs
-            means[run, arm] = found.mean
-            assert 0 <= found.low <= found.mean <= found.high <= 1
-    assert (covered / runs > 0.92).all()
-    assert (widths < 2 * 2 * 1.96 * means.std(axis=0)).all()  # not so wide that they say nothing
-
-
 def test_the_sums_are_those_of_the_formula() -> None:
     """Recomputed from all outcomes, with the centre that was in force for each."""
     generator, earnings = np.random.default_rng(3), new_earnings(2)

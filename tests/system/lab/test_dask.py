@@ -23,8 +23,8 @@ from belated.lab import progress
 from belated.lab.compare import dask as clusters
 from belated.lab.compare import fingerprint as fingerprints
 from belated.lab.compare.comparison import Comparison, compare
-from tests.lab.test_sweeps import continues, files, same
 from tests.support import dask_clusters as processes
+from tests.support.sweeps import continues, files, same
 
 ROOT = Path(__file__).parents[3]
 SLOW = Comparison(("uniform", "qpm-d"), "wave", "fixed:d=20", arms=4, rounds=20_000, seeds=3)

@@ -1,0 +1,13 @@
+"""The engine against a model of dictionaries, for many more histories than the quick check."""
+
+from hypothesis import settings
+
+from tests.serve.test_engine_model import SETTINGS, Engines
+
+
+class ManyEngines(Engines):
+    """The same rules. A class of its own has settings of its own."""
+
+
+TestEngine = ManyEngines.TestCase
+TestEngine.settings = settings(SETTINGS, max_examples=60)
