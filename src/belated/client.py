@@ -1,6 +1,6 @@
-"""The service's client: `Client`, and `AsyncClient` for asyncio. Both drive the same flows.
+"""`Client` and `AsyncClient` ask a Belated service for decisions and tell it their outcomes.
 
-A flow is a generator: it yields a request to be sent, or seconds to be waited, and returns the answer.
+Both run the same flows. A flow is a generator. It yields requests to send and seconds to sleep, and returns the answer.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Generator, Iterable, Mapping
-from typing import Any, Final, NamedTuple, Self, TypeVar, final
+from typing import Any, Final, NamedTuple, Self, TypeVar, final, overload
 from urllib.parse import quote
 
 try:
@@ -24,13 +24,13 @@ from belated.errors import InvalidInput, ServiceError
 
 T = TypeVar("T")
 RETRIES: Final = 6
-FIRST_PAUSE: Final = 0.1  # seconds; doubled after every failure
-LONGEST_PAUSE: Final = 5.0
-PASSING: Final = (429, 502, 503, 504)  # worth another try
+FIRST_PAUSE: Final = 0.1  # seconds, doubled after every failure
+LONGEST_PAUSE: Final = 5.0  # seconds
+TRANSIENT: Final = (429, 502, 503, 504)  # status codes that a retry may fix
 
 
 class Sent(NamedTuple):
-    """A request to be sent."""
+    """A request to send."""
 
     method: str
     path: str
@@ -38,10 +38,10 @@ class Sent(NamedTuple):
     headers: Mapping[str, str] = {}
 
 
-class Choice(NamedTuple):
-    """What the service chose. Keep `decision_id` to report the outcome under, and log `probability`."""
+class ServiceDecision(NamedTuple):
+    """A decision of the service. Keep it, or its `id`, until you can tell the outcome."""
 
-    decision_id: str
+    id: str
     experiment: str
     arm: str
     probability: float
@@ -50,10 +50,10 @@ class Choice(NamedTuple):
     expires_at: str | None
 
 
-class Outcome(NamedTuple):
-    """The outcome of a decision, for `report_batch`: a reward or a loss, whichever the experiment declares."""
+class Report(NamedTuple):
+    """The outcome of a decision, for `tell_batch`. Give a reward or a loss, as the experiment declares."""
 
-    decision_id: str
+    decision: ServiceDecision | str
     reward: float | None = None
     loss: float | None = None
     amend: bool = False
@@ -63,18 +63,18 @@ Flow = Generator["Sent | float", "httpx.Response | httpx.TransportError | None",
 
 
 def exchange(sent: Sent, parse: Callable[[Any], T], retries: int) -> Flow[T]:
-    """Send until there is an answer, pausing longer each time; a problem is raised as ServiceError."""
+    """Send until the service answers. Pause longer each time. Raise ServiceError if it refuses or retries run out."""
     pause = FIRST_PAUSE
     while True:
         got = yield sent
         if isinstance(got, httpx.Response) and got.is_success:
             return parse(got.json())
         error = error_of(got)
-        if retries == 0 or (isinstance(got, httpx.Response) and got.status_code not in PASSING):
+        if retries == 0 or (isinstance(got, httpx.Response) and got.status_code not in TRANSIENT):
             raise error
         retries -= 1
-        told = got.headers.get("Retry-After", "") if isinstance(got, httpx.Response) else ""
-        yield float(told) if told.isdigit() else pause * random.uniform(0.5, 1.0)  # noqa: S311
+        wanted = got.headers.get("Retry-After", "") if isinstance(got, httpx.Response) else ""
+        yield float(wanted) if wanted.isdigit() else pause * random.uniform(0.5, 1.0)  # noqa: S311
         pause = min(2 * pause, LONGEST_PAUSE)
 
 
@@ -90,25 +90,33 @@ def error_of(got: "httpx.Response | httpx.TransportError | None") -> ServiceErro
         return ServiceError(got.status_code, got.reason_phrase or "not an answer of this service", got.text[:200])
 
 
-def choice_of(got: dict[str, Any]) -> Choice:
-    """A decision from its document; a newer service may say more."""
-    return Choice(**{name: got[name] for name in Choice._fields})
+def decision_of(got: dict[str, Any]) -> ServiceDecision:
+    """A decision from its JSON document. Ignores fields that only a newer service sends."""
+    return ServiceDecision(got["decision_id"], **{name: got[name] for name in ServiceDecision._fields[1:]})
+
+
+def id_of(decision: ServiceDecision | str) -> str:
+    """The id of a decision, which may be given itself."""
+    id = decision.id if isinstance(decision, ServiceDecision) else decision
+    if not isinstance(id, str):
+        raise InvalidInput(f"give the decision that ask() returned, or its id, got {decision!r}")
+    return id
 
 
 def as_float(value: Any) -> float:
-    """A real number as a float, so that NumPy's can be sent too; NaN for everything else."""
+    """A real number of any type as a float. NaN for everything else."""
     return float(value) if isinstance(value, numbers.Real) else math.nan
 
 
-def outcome_body(one: Outcome) -> dict[str, Any]:
+def outcome_body(report: Report) -> dict[str, Any]:
     """A report as the API takes it."""
-    if (one.reward is None) == (one.loss is None):
+    if (report.reward is None) == (report.loss is None):
         raise InvalidInput("give a reward or a loss, whichever the experiment declares")
-    name, value = ("loss", one.loss) if one.reward is None else ("reward", one.reward)
+    name, value = ("loss", report.loss) if report.reward is None else ("reward", report.reward)
     if not math.isfinite(as_float(value)):
         raise InvalidInput(f"a {name} must be a finite number, got {value!r}")
-    number = value if type(value) in (int, float) else as_float(value)
-    return {name: number, **({"amend": True} if one.amend else {})}
+    number = value if type(value) in (int, float) else as_float(value)  # NumPy's numbers are not JSON
+    return {name: number, **({"amend": True} if report.amend else {})}
 
 
 @final
@@ -134,44 +142,43 @@ class Flows:
     def close_experiment(self, name: str) -> Flow[dict[str, Any]]:
         return self._do(Sent("POST", f"/v1/experiments/{quote(name, safe='')}/close", {}), dict)
 
-    def decide(self, name: str, key: str | None) -> Flow[Choice]:
+    def ask(self, name: str, size: int | None, key: str | None) -> Flow[ServiceDecision | list[ServiceDecision]]:
         headers = {"Idempotency-Key": key or str(uuid.uuid4())}
         path = f"/v1/experiments/{quote(name, safe='')}/decisions"
-        return self._do(Sent("POST", path, {}, headers), choice_of)
+        if size is None:
+            return self._do(Sent("POST", path, {}, headers), decision_of)
+        batch = Sent("POST", f"{path}/batch", {"size": size}, headers)
+        return self._do(batch, lambda got: [decision_of(one) for one in got["decisions"]])
 
-    def decide_batch(self, name: str, size: int, key: str | None) -> Flow[list[Choice]]:
-        headers = {"Idempotency-Key": key or str(uuid.uuid4())}
-        path = f"/v1/experiments/{quote(name, safe='')}/decisions/batch"
-        return self._do(Sent("POST", path, {"size": size}, headers), lambda got: list(map(choice_of, got["decisions"])))
+    def tell(self, report: Report) -> Flow[str]:
+        path = f"/v1/decisions/{quote(id_of(report.decision), safe='')}/feedback"
+        return self._do(Sent("POST", path, outcome_body(report)), lambda got: str(got["status"]))
 
-    def report(self, one: Outcome) -> Flow[str]:
-        path = f"/v1/decisions/{quote(one.decision_id, safe='')}/feedback"
-        return self._do(Sent("POST", path, outcome_body(one)), lambda got: str(got["status"]))
-
-    def report_batch(self, outcomes: "Iterable[Outcome | Mapping[str, Any]]") -> Flow[list[dict[str, Any]]]:
-        named = [Outcome(**one) if isinstance(one, Mapping) else one for one in outcomes]
-        reports = [{"decision_id": one.decision_id, **outcome_body(one)} for one in named]
-        return self._do(Sent("POST", "/v1/feedback", {"reports": reports}), lambda got: list(got["results"]))
+    def tell_batch(self, reports: "Iterable[Report | Mapping[str, Any]]") -> Flow[list[dict[str, Any]]]:
+        named = [Report(**one) if isinstance(one, Mapping) else one for one in reports]
+        bodies = [{"decision_id": id_of(one.decision), **outcome_body(one)} for one in named]
+        return self._do(Sent("POST", "/v1/feedback", {"reports": bodies}), lambda got: list(got["results"]))
 
 
 def options(url: str, key: str | None, timeout: float) -> dict[str, Any]:
-    """Of the HTTP client."""
+    """The options of the HTTP client."""
     if not url.startswith(("http://", "https://")):
         raise InvalidInput(f"url must begin with http:// or https://, got {url!r}")
     secret = "" if key is None else key.strip()  # a file often ends with a line break
-    if not (secret.isascii() and secret.isprintable()):
-        raise InvalidInput("key must be printable ASCII, as `belated keys create` shows it")  # which is not told here
+    if not (secret.isascii() and secret.isprintable()):  # the message does not show the key
+        raise InvalidInput("key must be printable ASCII, as `belated keys create` shows it")
     headers = {} if key is None else {"Authorization": f"Bearer {secret}"}
     return {"base_url": url, "headers": headers, "timeout": timeout}
 
 
 @final
 class Client:
-    """Decide and report through a Belated service; waits for passing failures, and a retry has one effect.
+    """Asks a Belated service for decisions and tells it their outcomes. Retries never count twice.
 
     url:     where the service is, such as "http://127.0.0.1:8321"
-    key:     a key, if the service has any
-    retries: how often to try again when the service does not answer or asks to wait
+    key:     a key, if the service has keys
+    timeout: seconds until a request without an answer is sent again
+    retries: how often to try again if the service does not answer or is busy
     """
 
     def __init__(self, url: str, *, key: str | None = None, timeout: float = 10.0, retries: int = RETRIES) -> None:
@@ -195,11 +202,11 @@ class Client:
                 answer = error
 
     def create_experiment(self, name: str, arms: Iterable[str], **settings: Any) -> dict[str, Any]:
-        """Begin an experiment; settings as in the API: outcome, tuning, reward_wait, default_outcome."""
+        """Create an experiment. Settings are those of the API, such as outcome, tuning and reward_wait."""
         return self._run(self._flows.create_experiment(name, arms, settings))
 
     def experiment(self, name: str) -> dict[str, Any]:
-        """All about an experiment."""
+        """Return the document of an experiment."""
         return self._run(self._flows.experiment(name))
 
     def change_arms(self, name: str, *, add: Iterable[str] = (), retire: Iterable[str] = ()) -> dict[str, Any]:
@@ -207,29 +214,35 @@ class Client:
         return self._run(self._flows.change_arms(name, add, retire))
 
     def close_experiment(self, name: str) -> dict[str, Any]:
-        """Make no more decisions; feedback is still taken."""
+        """Make no more decisions. Outcomes can still be told."""
         return self._run(self._flows.close_experiment(name))
 
-    def decide(self, experiment: str, *, idempotency_key: str | None = None) -> Choice:
-        """Choose an arm; retries use one key, so they have one effect."""
-        return self._run(self._flows.decide(experiment, idempotency_key))
+    @overload
+    def ask(self, experiment: str, *, size: None = None, idempotency_key: str | None = None) -> ServiceDecision: ...
 
-    def decide_batch(self, experiment: str, size: int, *, idempotency_key: str | None = None) -> list[Choice]:
-        """Choose many times from one distribution."""
-        return self._run(self._flows.decide_batch(experiment, size, idempotency_key))
+    @overload
+    def ask(self, experiment: str, *, size: int, idempotency_key: str | None = None) -> list[ServiceDecision]: ...
 
-    def report(
-        self, decision_id: str, *, reward: float | None = None, loss: float | None = None, amend: bool = False
-    ) -> str:
-        """Tell an outcome: "applied", "duplicate", "amended" or "late"."""
-        return self._run(self._flows.report(Outcome(decision_id, reward, loss, amend)))
+    def ask(
+        self, experiment: str, *, size: int | None = None, idempotency_key: str | None = None
+    ) -> ServiceDecision | list[ServiceDecision]:
+        """Choose an arm, or `size` arms from one distribution. All retries of a call send the same key."""
+        return self._run(self._flows.ask(experiment, size, idempotency_key))
 
-    def report_batch(self, outcomes: "Iterable[Outcome | Mapping[str, Any]]") -> list[dict[str, Any]]:
-        """Tell many outcomes; each gets a status, or "problem" and what it is."""
-        return self._run(self._flows.report_batch(outcomes))
+    def tell(self, decision: ServiceDecision | str, *, reward: float | None = None, loss: float | None = None) -> str:
+        """Report the outcome of a decision, or of its id. Returns "applied", "duplicate" or "late"."""
+        return self._run(self._flows.tell(Report(decision, reward, loss)))
+
+    def tell_batch(self, reports: "Iterable[Report | Mapping[str, Any]]") -> list[dict[str, Any]]:
+        """Report many outcomes. Returns a dictionary for each, with its status and any problem."""
+        return self._run(self._flows.tell_batch(reports))
+
+    def amend(self, decision: ServiceDecision | str, *, reward: float | None = None, loss: float | None = None) -> str:
+        """Replace the outcome of a decision. Returns "amended", or as `tell` if there is nothing to replace."""
+        return self._run(self._flows.tell(Report(decision, reward, loss, amend=True)))
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._http.close()
 
     def __enter__(self) -> Self:
@@ -241,7 +254,7 @@ class Client:
 
 @final
 class AsyncClient:
-    """`Client` for asyncio: the same operations, to be awaited."""
+    """`Client` for asyncio. It has the same operations, to be awaited."""
 
     def __init__(self, url: str, *, key: str | None = None, timeout: float = 10.0, retries: int = RETRIES) -> None:
         self._flows, self._http = Flows(retries), httpx.AsyncClient(**options(url, key, timeout))
@@ -279,26 +292,38 @@ class AsyncClient:
         """As `Client.close_experiment`."""
         return await self._run(self._flows.close_experiment(name))
 
-    async def decide(self, experiment: str, *, idempotency_key: str | None = None) -> Choice:
-        """As `Client.decide`."""
-        return await self._run(self._flows.decide(experiment, idempotency_key))
+    @overload
+    async def ask(
+        self, experiment: str, *, size: None = None, idempotency_key: str | None = None
+    ) -> ServiceDecision: ...
 
-    async def decide_batch(self, experiment: str, size: int, *, idempotency_key: str | None = None) -> list[Choice]:
-        """As `Client.decide_batch`."""
-        return await self._run(self._flows.decide_batch(experiment, size, idempotency_key))
+    @overload
+    async def ask(self, experiment: str, *, size: int, idempotency_key: str | None = None) -> list[ServiceDecision]: ...
 
-    async def report(
-        self, decision_id: str, *, reward: float | None = None, loss: float | None = None, amend: bool = False
+    async def ask(
+        self, experiment: str, *, size: int | None = None, idempotency_key: str | None = None
+    ) -> ServiceDecision | list[ServiceDecision]:
+        """As `Client.ask`."""
+        return await self._run(self._flows.ask(experiment, size, idempotency_key))
+
+    async def tell(
+        self, decision: ServiceDecision | str, *, reward: float | None = None, loss: float | None = None
     ) -> str:
-        """As `Client.report`."""
-        return await self._run(self._flows.report(Outcome(decision_id, reward, loss, amend)))
+        """As `Client.tell`."""
+        return await self._run(self._flows.tell(Report(decision, reward, loss)))
 
-    async def report_batch(self, outcomes: "Iterable[Outcome | Mapping[str, Any]]") -> list[dict[str, Any]]:
-        """As `Client.report_batch`."""
-        return await self._run(self._flows.report_batch(outcomes))
+    async def tell_batch(self, reports: "Iterable[Report | Mapping[str, Any]]") -> list[dict[str, Any]]:
+        """As `Client.tell_batch`."""
+        return await self._run(self._flows.tell_batch(reports))
+
+    async def amend(
+        self, decision: ServiceDecision | str, *, reward: float | None = None, loss: float | None = None
+    ) -> str:
+        """As `Client.amend`."""
+        return await self._run(self._flows.tell(Report(decision, reward, loss, amend=True)))
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._http.aclose()
 
     async def __aenter__(self) -> Self:

@@ -8,12 +8,12 @@ from typing import Any
 import httpx
 import pytest
 
-from belated.client import AsyncClient, Client, Outcome
+from belated.client import AsyncClient, Client, Report
 from belated.errors import InvalidInput, ServiceError
 from tests.support.service import Served
 
 URL = "http://service.example"
-CHOICE = {
+DECISION = {
     "decision_id": "7",
     "experiment": "layout",
     "arm": "blue",
@@ -80,7 +80,7 @@ def test_both_clients_have_the_same_operations() -> None:
     assert public(Client) == public(AsyncClient)
     assert set(public(Client)) == {
         *("__init__", "create_experiment", "experiment", "change_arms", "close_experiment"),
-        *("decide", "decide_batch", "report", "report_batch", "close"),
+        *("ask", "tell", "tell_batch", "amend", "close"),
     }
     for name in public(Client).keys() - {"__init__"}:
         assert inspect.iscoroutinefunction(getattr(AsyncClient, name))
@@ -104,20 +104,20 @@ def test_every_operation_on_a_real_service(served: Served, kind: type[Client] | 
 
         made = await done(client.create_experiment(name, ["blue", "green"], reward_wait=60, default_outcome=0))
         assert (made["name"], made["reward_wait"]) == (name, 60)
-        choice = await done(client.decide(name, idempotency_key="k"))
-        assert (choice.experiment, choice.probability, choice.round) == (name, 0.5, 1)
-        assert choice.arm in ("blue", "green")
-        assert choice.decided_at < choice.expires_at
-        assert await done(client.decide(name, idempotency_key="k")) == choice
-        assert await done(client.decide(name)) != await done(client.decide(name))
-        batch = await done(client.decide_batch(name, 3, idempotency_key="b"))
-        assert await done(client.decide_batch(name, 3, idempotency_key="b")) == batch
+        decision = await done(client.ask(name, idempotency_key="k"))
+        assert (decision.experiment, decision.probability, decision.round) == (name, 0.5, 1)
+        assert decision.arm in ("blue", "green")
+        assert decision.decided_at < decision.expires_at
+        assert await done(client.ask(name, idempotency_key="k")) == decision
+        assert await done(client.ask(name)) != await done(client.ask(name))
+        batch = await done(client.ask(name, size=3, idempotency_key="b"))
+        assert await done(client.ask(name, size=3, idempotency_key="b")) == batch
         assert [one.round for one in batch] == [4, 5, 6]
-        assert await done(client.report(choice.decision_id, reward=1)) == "applied"
-        assert await done(client.report(choice.decision_id, reward=1)) == "duplicate"
-        assert await done(client.report(choice.decision_id, reward=0.5, amend=True)) == "amended"
-        outcomes = [Outcome(batch[0].decision_id, reward=0.0), Outcome("nonsense", reward=1.0)]
-        results = await done(client.report_batch([*outcomes, Outcome(batch[1].decision_id, loss=0.5)]))
+        assert await done(client.tell(decision, reward=1)) == "applied"
+        assert await done(client.tell(decision.id, reward=1)) == "duplicate"
+        assert await done(client.amend(decision, reward=0.5)) == "amended"
+        reports: list[Any] = [Report(batch[0], reward=0.0), {"decision": "nonsense", "reward": 1.0}]
+        results = await done(client.tell_batch([*reports, Report(batch[1].id, loss=0.5)]))
         assert [one["status"] for one in results] == ["applied", "problem", "problem"]
         assert [one["problem"]["status"] for one in results[1:]] == [404, 422]
         changed = await done(client.change_arms(name, add=["red"], retire=["blue"]))
@@ -125,7 +125,7 @@ def test_every_operation_on_a_real_service(served: Served, kind: type[Client] | 
         assert (await done(client.close_experiment(name)))["closed_at"] is not None
         assert (await done(client.experiment(name)))["decisions"] == 6
         with pytest.raises(ServiceError, match=r"409 Conflict: the experiment .* is closed"):
-            await done(client.decide(name))
+            await done(client.ask(name))
         await done(client.close())
 
     asyncio.run(use())
@@ -137,16 +137,16 @@ def test_every_operation_on_a_real_service(served: Served, kind: type[Client] | 
 @pytest.mark.parametrize("key", [None, "mine"])
 @pytest.mark.parametrize("size", [None, 1])
 def test_retries_have_one_key(run: Run, key: str | None, size: int | None) -> None:
-    good = CHOICE if size is None else {"decisions": [CHOICE]}
+    good = DECISION if size is None else {"decisions": [DECISION]}
     faked = Faked(BUSY, httpx.ConnectError("refused"), httpx.ReadTimeout("slow"), httpx.Response(201, json=good))
 
     def use(client: Any) -> Any:
         if size is None:
-            return client.decide("layout", idempotency_key=key)
-        return client.decide_batch("layout", size, idempotency_key=key)
+            return client.ask("layout", idempotency_key=key)
+        return client.ask("layout", size=size, idempotency_key=key)
 
     result = run(faked, use)
-    assert (result if size is None else result[0]).decision_id == "7"
+    assert (result if size is None else result[0]).id == "7"
     keys = [request.headers["Idempotency-Key"] for request in faked.requests]
     assert len(keys) == 4
     assert len(set(keys)) == 1
@@ -156,15 +156,15 @@ def test_retries_have_one_key(run: Run, key: str | None, size: int | None) -> No
 def test_two_decisions_have_two_keys(run: Run) -> None:
     seen = []
     for _ in range(2):
-        faked = Faked(httpx.Response(201, json=CHOICE))
-        run(faked, lambda client: client.decide("layout"))
+        faked = Faked(httpx.Response(201, json=DECISION))
+        run(faked, lambda client: client.ask("layout"))
         seen.append(faked.requests[0].headers["Idempotency-Key"])
     assert seen[0] != seen[1]
 
 
 def test_pauses_grow(run: Run) -> None:
-    faked = Faked(*[BUSY] * 9, httpx.Response(201, json=CHOICE))
-    run(faked, lambda client: client.decide("layout"), retries=9)
+    faked = Faked(*[BUSY] * 9, httpx.Response(201, json=DECISION))
+    run(faked, lambda client: client.ask("layout"), retries=9)
     for number, slept in enumerate(faked.slept):
         longest = min(0.1 * 2**number, 5.0)
         assert longest / 2 <= slept <= longest
@@ -175,7 +175,7 @@ def test_retry_after_is_obeyed(run: Run) -> None:
     told = httpx.Response(503, headers={"Retry-After": "7"}, json={})
     date = httpx.Response(503, headers={"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, json={})
     faked = Faked(told, date, httpx.Response(200, json={"status": "applied"}))
-    assert run(faked, lambda client: client.report("7", reward=1)) == "applied"
+    assert run(faked, lambda client: client.tell("7", reward=1)) == "applied"
     assert faked.slept[0] == 7.0
     assert faked.slept[1] <= 0.2
 
@@ -193,7 +193,7 @@ def test_a_passing_failure_is_raised_when_it_does_not_pass(run: Run, status: int
 def test_a_service_that_does_not_answer(run: Run) -> None:
     faked = Faked(*[httpx.ConnectError("nobody is there")] * 2)
     with pytest.raises(ServiceError, match="does not answer: nobody is there") as raised:
-        run(faked, lambda client: client.decide("layout"), retries=1)
+        run(faked, lambda client: client.ask("layout"), retries=1)
     assert raised.value.status == 0
 
 
@@ -202,7 +202,7 @@ def test_a_problem_is_raised_at_once(run: Run, status: int) -> None:
     problem = {"type": "about:blank", "title": "No", "status": status, "detail": "because"}
     faked = Faked(httpx.Response(status, json=problem))
     with pytest.raises(ServiceError) as raised:
-        run(faked, lambda client: client.decide("layout"))
+        run(faked, lambda client: client.ask("layout"))
     assert (raised.value.status, raised.value.title, raised.value.detail) == (status, "No", "because")
     assert str(raised.value) == f"{status} No: because"
     assert (len(faked.requests), faked.slept) == (1, [])
@@ -211,7 +211,7 @@ def test_a_problem_is_raised_at_once(run: Run, status: int) -> None:
 @pytest.mark.parametrize("answer", [httpx.Response(404, json=[]), httpx.Response(404, json={}), httpx.Response(404)])
 def test_an_answer_of_something_else_is_told_too(run: Run, answer: httpx.Response) -> None:
     with pytest.raises(ServiceError, match="404 Not Found"):
-        run(Faked(answer), lambda client: client.decide("layout"))
+        run(Faked(answer), lambda client: client.ask("layout"))
 
 
 # -- what is sent ---------------------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ def test_the_key_is_sent(run: Run) -> None:
 def test_names_are_quoted(run: Run) -> None:
     faked = Faked(*[httpx.Response(200, json={"status": "applied"})] * 2)
     run(faked, lambda client: client.experiment("a/b?c"))
-    run(faked, lambda client: client.report("../x", loss=0.5))
+    run(faked, lambda client: client.tell("../x", loss=0.5))
     assert [request.url.raw_path for request in faked.requests] == [
         b"/v1/experiments/a%2Fb%3Fc",
         b"/v1/decisions/..%2Fx/feedback",
@@ -239,17 +239,30 @@ def test_names_are_quoted(run: Run) -> None:
 def test_an_outcome_is_a_reward_or_a_loss(run: Run, outcome: dict[str, float]) -> None:
     faked = Faked()
     for use in (
-        lambda client: client.report("7", **outcome),
-        lambda client: client.report_batch([Outcome("7", **outcome)]),  # type: ignore[arg-type]
+        lambda client: client.tell("7", **outcome),
+        lambda client: client.tell_batch([Report("7", **outcome)]),  # type: ignore[arg-type]
     ):
         with pytest.raises(InvalidInput, match="a reward or a loss"):
             run(faked, use)
     assert faked.requests == []
 
 
+@pytest.mark.parametrize("decision", [7, None, (1, 0, 0.5)])
+def test_only_decisions_of_a_service_and_their_ids_are_taken(run: Run, decision: object) -> None:
+    faked = Faked()
+    for use in (
+        lambda client: client.tell(decision, reward=1),
+        lambda client: client.amend(decision, reward=1),
+        lambda client: client.tell_batch([Report(decision, reward=1)]),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(InvalidInput, match="or its id, got"):
+            run(faked, use)
+    assert faked.requests == []
+
+
 def test_a_zero_is_an_outcome(run: Run) -> None:
     faked = Faked(httpx.Response(200, json={"results": []}))
-    run(faked, lambda client: client.report_batch(Outcome("7", reward=0) for _ in range(1)))
+    run(faked, lambda client: client.tell_batch(Report("7", reward=0) for _ in range(1)))
     assert faked.requests[0].content == b'{"reports":[{"decision_id":"7","reward":0}]}'
 
 

@@ -51,14 +51,14 @@ class Demo:
                 self._stop.wait(1.0)  # the service is busy or stopping: visitors come back
 
     def _visit(self) -> None:
-        decision = self._client.decide(NAME)
+        decision = self._client.ask(NAME)
         if self._random.random() < NEVER:
             return
         reward = float(self._random.random() < CONVERSION.get(decision.arm, 0.2))
         due = time.monotonic() + self._random.lognormvariate(0.0, 1.0) * DELAY
-        heapq.heappush(self._late, (due, decision.decision_id, reward))
+        heapq.heappush(self._late, (due, decision.id, reward))
 
     def _report(self) -> None:
         while self._late and self._late[0][0] <= time.monotonic():
-            _, decision_id, reward = heapq.heappop(self._late)
-            self._client.report(decision_id, reward=reward)
+            _, id, reward = heapq.heappop(self._late)
+            self._client.tell(id, reward=reward)
