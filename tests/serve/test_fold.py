@@ -14,13 +14,14 @@ from belated import FTRL, cli
 from belated.errors import InvalidInput, SnapshotError, StoreError
 from belated.learner.ftrl import Decision
 from belated.serve.domain.entries import MICROSECONDS, Entry, Kind, rest_of
-from belated.serve.domain.fold import VERSION, Fold, load, restore
+from belated.serve.domain.fold import VERSION, Fold, Snapshot, restore
 from belated.serve.domain.observations import EDGES
 from belated.serve.domain.settings import TuningChoice
 from belated.serve.http.documents import id_of
 from belated.serve.service.views import view
 from belated.serve.store import journal as journals
-from belated.serve.store.journal import Journal, Snapshot, entries
+from belated.serve.store.journal import Journal, entries
+from belated.serve.store.loading import load
 from belated.serve.store.verify import verify
 from tests.support import histories
 from tests.support.engines import LOSSES, NO_STORE, Driven

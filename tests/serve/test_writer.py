@@ -52,7 +52,7 @@ class Gathering:
         self, driven: Driven, now: list[float], callers: int, took: float | None = TOOK, *, meanwhile: int = 0
     ) -> None:
         self.turns, self._now = Turns(), now
-        self.writer = Writer(driven.engine, Gate([]), capacity=100)
+        self.writer = Writer(driven.engine, Gate([]).learn, capacity=100)
         self.writer._loop = self.turns  # type: ignore[assignment]
         self.writer._handed_over_at = 0.0 if took is None else now[0] - took
         self.writer._gathered.extend(self._waiting() for _ in range(meanwhile))
@@ -148,10 +148,9 @@ def test_a_busy_server_looks_around_all_the_same(
     driven: Driven, now: list[float], monkeypatch: pytest.MonkeyPatch, is_behind: bool
 ) -> None:
     """A group every 5 ms for ten seconds: others' entries are read, and keys, as often as promised; not each time."""
-    gate, looks, learned = Gate([]), list[float](), list[float]()
-    writer = Writer(driven.engine, gate, capacity=10)
+    looks, learned = list[float](), list[float]()
+    writer = Writer(driven.engine, lambda _keys: learned.append(now[0]), capacity=10)
     monkeypatch.setattr(driven.engine, "catch_up", lambda: looks.append(now[0]))
-    monkeypatch.setattr(gate, "learn", lambda _keys: learned.append(now[0]))
     driven.engine.written += is_behind
     for _ in range(2000):
         now[0] += 0.005
@@ -165,7 +164,7 @@ def test_an_idle_server_soon_reads_what_it_has_written(
     driven: Driven, now: list[float], monkeypatch: pytest.MonkeyPatch, is_behind: bool, waits: list[int]
 ) -> None:
     """And asks less and less often, while the transaction of somebody else is in the way."""
-    writer, timeouts, looks = Writer(driven.engine, Gate([]), capacity=10), list[float](), list[float]()
+    writer, timeouts, looks = Writer(driven.engine, Gate([]).learn, capacity=10), list[float](), list[float]()
 
     def nobody_asks(timeout: float) -> None:
         timeouts.append(timeout)
@@ -184,7 +183,7 @@ def test_an_idle_server_soon_reads_what_it_has_written(
 def test_after_a_recovery_a_busy_server_looks_as_often_as_ever(
     driven: Driven, now: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writer, looks = Writer(driven.engine, Gate([]), capacity=10), list[float]()
+    writer, looks = Writer(driven.engine, Gate([]).learn, capacity=10), list[float]()
     monkeypatch.setattr(driven.engine, "catch_up", lambda: looks.append(now[0]))
     writer.failure, writer.may_recover = "cut", True
     writer._look_after(is_idle=True)

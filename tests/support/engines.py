@@ -7,14 +7,14 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from belated.serve.domain.entries import MICROSECONDS
+from belated.serve.domain.entries import MICROSECONDS, Found
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.refusals import Problem
 from belated.serve.domain.settings import ArmChange, Outcome, Settings
 from belated.serve.engine.engine import Engine
 from belated.serve.engine.requests import Answers, ChangeArms, Close, Create, Decide, Decided, Item, Report
 from belated.serve.service.views import StoreView
-from belated.serve.store.journal import Found, Journal
+from belated.serve.store.journal import Journal
 from belated.serve.store.sqlite.journal import SQLiteJournal
 
 LOSSES = Outcome(better="lower")

@@ -238,7 +238,7 @@ def test_a_full_queue_asks_to_come_again(tmp_path: Path) -> None:
     stuck = Stuck(driven.engine)
 
     async def run() -> None:
-        writer = Writer(stuck, Gate([]), capacity=10)  # type: ignore[arg-type]
+        writer = Writer(stuck, Gate([]).learn, capacity=10)  # type: ignore[arg-type]
         writer.start(asyncio.get_running_loop())
         try:
             await fill(writer)

@@ -11,8 +11,9 @@ import pytest
 
 from belated.errors import StoreError
 from belated.serve.domain.entries import Entry, Kind
+from belated.serve.domain.fold import Snapshot
 from belated.serve.store import journal as journals
-from belated.serve.store.journal import Conflict, Journal, Key, Snapshot
+from belated.serve.store.journal import Conflict, Journal, Key
 from belated.serve.store.opening import open_journal
 from belated.serve.store.sqlite.journal import SQLiteJournal
 from belated.serve.store.sqlite.schema import SCHEMA_VERSION

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from belated.serve.domain import fold
+from belated.serve.store.loading import load
 from belated.serve.store.sqlite.journal import SQLiteJournal
 from tests.support.crowd import Crowd, check_answers, check_statuses, check_store, gather
 from tests.support.service import Served
@@ -65,7 +65,7 @@ def test_a_stop_under_load_answers_what_it_accepted(server: Served) -> None:
         assert server.process.returncode == 0
         check_file(server.folder, crowd)
         with closing(SQLiteJournal(server.folder / "belated.db")) as journal:
-            stopped = fold.load(journal).by_name
+            stopped = load(journal).by_name
         got = {one["decision_id"] for visitor in crowd.visitors for answer in visitor.got.values() for one in answer}
         assert sum(one.counts.decisions for one in stopped.values()) == len(got)
         server.start()

@@ -14,8 +14,9 @@ from typer.testing import CliRunner
 
 from belated import cli
 from belated.errors import InvalidInput, StoreError, StoreUnreachable
+from belated.serve.domain.fold import Snapshot
 from belated.serve.store import opening as stores
-from belated.serve.store.journal import Conflict, Journal, Key, Snapshot
+from belated.serve.store.journal import Conflict, Journal, Key
 from belated.serve.store.opening import open_journal, shown
 from belated.serve.store.postgres.journal import PostgresJournal
 from tests.support.journals import Slow, decided, event, outcome

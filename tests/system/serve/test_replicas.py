@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from belated.serve.domain.entries import Entry, Kind
-from belated.serve.domain.fold import Fold, load
+from belated.serve.domain.fold import Fold
 from belated.serve.domain.refusals import Problem
 from belated.serve.domain.settings import Settings
 from belated.serve.engine.requests import Answers, Create, Decide, Item, Report
 from belated.serve.store.journal import Journal, entries
+from belated.serve.store.loading import load
 from belated.serve.store.postgres.journal import PostgresJournal
 from belated.serve.store.sqlite.journal import SQLiteJournal
 from belated.serve.store.verify import verify
@@ -439,7 +440,7 @@ def test_a_start_comes_to_an_end_while_others_write(fleet: Fleet, monkeypatch: p
         return page
 
     monkeypatch.setattr(two.engine.journal, "read", busy)
-    monkeypatch.setattr("belated.serve.domain.fold.PAGE", 3)
+    monkeypatch.setattr("belated.serve.store.loading.PAGE", 3)
     assert load(two.engine.journal).seq >= 8
     assert pages[0] == 3
     assert pages[-1] < 3

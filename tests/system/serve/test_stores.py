@@ -17,8 +17,10 @@ from belated import cli
 from belated.errors import BelatedError, StoreError
 from belated.serve.domain import fold
 from belated.serve.domain.entries import Entry, Kind
+from belated.serve.domain.fold import Snapshot
 from belated.serve.store.copy import copy
-from belated.serve.store.journal import Journal, Key, Snapshot
+from belated.serve.store.journal import Journal, Key
+from belated.serve.store.loading import load
 from belated.serve.store.opening import migrate, open_journal, shown
 from belated.serve.store.postgres import schema as postgres_schema
 from belated.serve.store.sqlite import schema as sqlite_schema
@@ -177,7 +179,7 @@ def test_a_file_of_the_first_release_is_upgraded_and_keeps_every_entry(tmp_path:
     with closing(SQLiteJournal(path)) as journal:
         assert journal.read(0, 10**6) == entries
         assert verify(journal).problems == []
-        assert fold.load(journal).snapshot() == lived.engine.fold.snapshot()
+        assert load(journal).snapshot() == lived.engine.fold.snapshot()
         assert journal.append([Entry(1, Kind.ARMS, 1, revision=5, body=b"{}", drawn=b"d")]) == [entries[-1].seq + 1]
 
 
@@ -219,7 +221,7 @@ def test_migrations_at_the_same_time_take_turns(bare: str) -> None:
 
 def content(journal: Journal) -> tuple[list[Entry], list[Snapshot], list[Key], bytes]:
     """All that a store holds, and what it folds to."""
-    return journal.read(0, 10**6), journal.snapshots(), journal.keys(), fold.load(journal).snapshot().state
+    return journal.read(0, 10**6), journal.snapshots(), journal.keys(), load(journal).snapshot().state
 
 
 def test_there_and_back_again(tmp_path: Path, database: str, lived: Driven) -> None:

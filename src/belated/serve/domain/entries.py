@@ -47,6 +47,13 @@ class Entry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     drawn: bytes | None = None  # of a decision: what it rests on, should others have written meanwhile
 
 
+class Found(NamedTuple):
+    """A decision and its newest outcome."""
+
+    decision: Entry
+    outcome: Entry | None
+
+
 class Rest(NamedTuple):
     """What a decision rests on: as MessagePack in its entry."""
 

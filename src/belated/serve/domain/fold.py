@@ -1,19 +1,24 @@
 """State = fold(journal): all experiments after some entry, the same to the last bit whenever it is computed."""
 
-import logging
 from collections.abc import Callable, Iterable
 from itertools import groupby
-from typing import Any, Final, final
+from typing import Any, Final, NamedTuple, final
 
 import msgspec
 
 from belated.errors import SnapshotError, StoreError
 from belated.serve.domain.entries import Entry, Kind
 from belated.serve.domain.experiment import Experiment
-from belated.serve.store.journal import PAGE, Journal, Snapshot
 
-log = logging.getLogger("belated.fold")
 VERSION: Final = 3  # of the fold: a snapshot of another version is not used, the journal is folded anew
+
+
+class Snapshot(NamedTuple):
+    """The state after the entry `seq`, as bytes that only the same version of the fold can read."""
+
+    seq: int
+    version: int
+    state: bytes
 
 
 @final
@@ -79,30 +84,4 @@ def restore(snapshot: Snapshot) -> Fold:
             fold._add(Experiment.restore(one))
     except (msgspec.MsgspecError, LookupError, TypeError, ValueError) as error:
         raise SnapshotError(f"it is damaged: {type(error).__name__}: {error}") from error
-    return fold
-
-
-def newest(journal: Journal) -> Fold:
-    """The newest snapshot that can be read; nothing if there is none: a snapshot is only a shortcut."""
-    last = journal.last()
-    for snapshot in journal.snapshots():
-        try:
-            if snapshot.seq > last:
-                raise SnapshotError(f"it is of entry {snapshot.seq}, the journal ends at {last}: entries were lost")
-            return restore(snapshot)
-        except SnapshotError as error:
-            log.warning("a snapshot is not used", extra={"entry": snapshot.seq, "reason": str(error)})
-    return Fold()
-
-
-def load(journal: Journal) -> Fold:
-    """The newest snapshot that this release can read, and the rest of the journal folded.
-
-    The first page that is not full is the last: others may write all the time.
-    """
-    fold = newest(journal)
-    while page := journal.read(fold.seq, PAGE):
-        fold.apply(page)
-        if len(page) < PAGE:
-            break
     return fold

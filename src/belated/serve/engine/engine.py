@@ -16,8 +16,8 @@ from typing import Final, final
 import numpy as np
 
 from belated.errors import InvalidInput, StoreError
-from belated.serve.domain import fold, ids
-from belated.serve.domain.entries import MICROSECONDS, Entry, with_seq
+from belated.serve.domain import ids
+from belated.serve.domain.entries import MICROSECONDS, Entry, Found, with_seq
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.refusals import Problem, behind, not_now
 from belated.serve.engine import administration
@@ -26,7 +26,8 @@ from belated.serve.engine.drawing import Asked, Drawn, draw
 from belated.serve.engine.expiry import Expiry
 from belated.serve.engine.feedback import is_of, judge, look_up
 from belated.serve.engine.requests import Answers, ChangeArms, Close, Create, Decide, Decided, Report, Request, Result
-from belated.serve.store.journal import PAGE, Conflict, Found, Journal
+from belated.serve.store.journal import PAGE, Conflict, Journal
+from belated.serve.store.loading import load
 
 SNAPSHOT_EVERY: Final = 50_000  # entries; more if so many decisions are open that a snapshot takes long to write
 OPEN_SHARE: Final = 10  # then a tenth of them
@@ -49,7 +50,7 @@ class Engine:
     ) -> None:
         self.journal, self.lock, self._clock = journal, RLock(), clock
         self._generator = np.random.default_rng() if generator is None else generator
-        self.fold = fold.load(journal)
+        self.fold = load(journal)
         self._snapshot_seq = self.fold.restored
         self._expiry = Expiry(journal)
         self.commit_seconds, self.entries, self.written = 0.0, 0, 0  # of this server: last append, number, last place

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 from typing import Final, final
 
-from belated.serve.domain.entries import Entry, Kind
+from belated.serve.domain.entries import Entry, Found, Kind
 from belated.serve.domain.experiment import Experiment
 from belated.serve.engine.feedback import new_outcome
-from belated.serve.store.journal import Found, Journal
+from belated.serve.store.journal import Journal
 
 EXPIRED_AT_ONCE: Final = 2_000
 LOOKED_AT_ONCE: Final = 100

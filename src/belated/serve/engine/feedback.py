@@ -4,11 +4,11 @@ from typing import Literal
 
 from belated.errors import InvalidInput
 from belated.serve.domain import ids
-from belated.serve.domain.entries import Entry, Kind
+from belated.serve.domain.entries import Entry, Found, Kind
 from belated.serve.domain.fold import Fold
 from belated.serve.domain.refusals import Problem
 from belated.serve.engine.requests import Item
-from belated.serve.store.journal import Found, Journal
+from belated.serve.store.journal import Journal
 
 Status = Literal["applied", "duplicate", "amended", "late"]
 

@@ -15,7 +15,7 @@ from belated.serve.domain.refusals import OUT_OF_REACH, SILENT, Problem, not_now
 from belated.serve.engine.engine import Engine
 from belated.serve.engine.expiry import EXPIRED_AT_ONCE
 from belated.serve.engine.requests import Decide, Report, Request, Result
-from belated.serve.service.keys import Gate
+from belated.serve.store.journal import Key
 
 MAX_GROUP: Final = 20_000  # decisions and reports in one commit, so that nobody waits long behind a crowd
 LIGHT: Final = 256  # a group of so few decisions and reports is committed soon
@@ -64,9 +64,9 @@ class Writer:
     the thread: that makes both faster. If the disk is slow, the loop goes on, and is told later.
     """
 
-    def __init__(self, engine: Engine, gate: Gate, *, capacity: int) -> None:
+    def __init__(self, engine: Engine, learn_keys: Callable[[list[Key]], object], *, capacity: int) -> None:
         self.engine, self.capacity, self.queued, self.failure = engine, capacity, 0, ""
-        self._gate, self.may_recover = gate, False  # after a failure: whether the store may come back
+        self._learn_keys, self.may_recover = learn_keys, False  # after a failure: whether the store may come back
         self.health = Health(engine.journal.size(), level_at=time.monotonic())
         self._handed_over_at = 0.0
         self._callers, self._until = 0, 0.0  # as many are likely to have asked again by then
@@ -225,7 +225,7 @@ class Writer:
         if now >= self._next_look:
             lag = max(0, self.engine.journal.last() - self.engine.fold.seq)
             self.health = Health(self.engine.journal.size(), lag, now if lag == 0 else self.health.level_at)
-            self._gate.learn(self.engine.journal.keys())
+            self._learn_keys(self.engine.journal.keys())
             self._next_look = now + LOOK_EVERY
 
     def lag_seconds(self) -> float:

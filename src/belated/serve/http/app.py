@@ -23,10 +23,10 @@ from starlette.types import Receive, Scope, Send
 from belated.errors import InvalidInput, StoreError, StoreUnreachable
 from belated.serve.domain.refusals import OUT_OF_REACH, Problem, not_now
 from belated.serve.http import openapi
+from belated.serve.http.addresses import is_loopback
 from belated.serve.http.calls import Answer, Call
 from belated.serve.http.metrics import Metrics
 from belated.serve.http.routes import ROUTES, Route, refuse_restricted
-from belated.serve.process.addresses import is_loopback
 from belated.serve.service.service import Service
 
 DASHBOARD: Final = Path(__file__).parent.parent / "dashboard"

@@ -8,7 +8,7 @@ from msgspec import UNSET
 from starlette.concurrency import run_in_threadpool
 
 from belated.serve.domain import ids
-from belated.serve.domain.entries import Entry
+from belated.serve.domain.entries import Entry, Found
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.refusals import Problem
 from belated.serve.engine.feedback import is_of, look_up
@@ -35,7 +35,7 @@ from belated.serve.http.documents import (
 )
 from belated.serve.service.service import Service
 from belated.serve.service.views import iso
-from belated.serve.store.journal import Found, Journal
+from belated.serve.store.journal import Journal
 
 T = TypeVar("T")
 NOTHING: Final = msgspec.json.Decoder(NewDecision)

@@ -6,11 +6,10 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from belated.serve.domain import ids
-from belated.serve.domain.entries import Entry, Kind
+from belated.serve.domain.entries import Entry, Found, Kind
 from belated.serve.domain.refusals import ProblemDocument
 from belated.serve.engine.requests import Decided
 from belated.serve.service.views import ExperimentSummary, iso, iso_or_none
-from belated.serve.store.journal import Found
 
 MAX_BATCH: Final = 10_000
 MAX_PAGE: Final = 1_000

@@ -16,8 +16,8 @@ import uvicorn
 
 from belated.errors import InvalidInput
 from belated.learner.ftrl import FTRL
+from belated.serve.http.addresses import is_loopback
 from belated.serve.http.app import build
-from belated.serve.process.addresses import is_loopback
 from belated.serve.service.keys import Gate
 from belated.serve.service.service import CAPACITY, Service
 from belated.serve.store.journal import Key

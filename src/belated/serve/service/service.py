@@ -33,7 +33,7 @@ class Service:
         self._reader, self._reading = engine.journal.reader(), Lock()  # one thread at a time may use the connection
         self._given_up_at = 0.0  # when it was last waited for in vain
         self.gate = Gate(engine.journal.keys(), lent)
-        self.writer = Writer(engine, self.gate, capacity=capacity)
+        self.writer = Writer(engine, self.gate.learn, capacity=capacity)
         self.is_stopping = False
 
     @classmethod

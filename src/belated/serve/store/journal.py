@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar, NamedTuple
 
 from belated.errors import StoreUnreachable
-from belated.serve.domain.entries import Entry
+from belated.serve.domain.entries import Entry, Found
+from belated.serve.domain.fold import Snapshot
 
 PAGE = 5_000
 PATIENCE, PAUSE = 60.0, 0.02  # seconds: for somebody else's transaction, and between two looks
@@ -18,21 +19,6 @@ PATIENCE, PAUSE = 60.0, 0.02  # seconds: for somebody else's transaction, and be
 
 class Conflict(Exception):
     """Something unique is there already: nothing was written."""
-
-
-class Found(NamedTuple):
-    """A decision and the newest word on its outcome."""
-
-    decision: Entry
-    outcome: Entry | None
-
-
-class Snapshot(NamedTuple):
-    """The state of the fold after the entry `seq`, as bytes that only the same version of the fold can read."""
-
-    seq: int
-    version: int
-    state: bytes
 
 
 class Key(NamedTuple):

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from belated.errors import StoreError
-from belated.serve.domain.entries import COLUMNS, Entry, Kind
-from belated.serve.store.journal import Found, Journal, Key, Snapshot
+from belated.serve.domain.entries import COLUMNS, Entry, Found, Kind
+from belated.serve.domain.fold import Snapshot
+from belated.serve.store.journal import Journal, Key
 
 CREATED: Final = int(Kind.CREATED)
 DECIDED: Final = int(Kind.DECIDED)

@@ -8,8 +8,9 @@ import msgspec
 
 from belated.errors import BelatedError
 from belated.serve.domain.entries import Entry, Kind
-from belated.serve.domain.fold import VERSION, Fold, load
+from belated.serve.domain.fold import VERSION, Fold
 from belated.serve.store.journal import Journal, entries
+from belated.serve.store.loading import load
 
 SENSELESS: Final = (
     BelatedError,

@@ -9,8 +9,9 @@ import msgspec
 from psycopg import errors
 
 from belated.errors import StoreError, StoreUnreachable
-from belated.serve.domain.entries import COLUMNS, Entry, Kind, with_seq
-from belated.serve.store.journal import Conflict, Found, Journal, Key, Snapshot
+from belated.serve.domain.entries import COLUMNS, Entry, Found, Kind, with_seq
+from belated.serve.domain.fold import Snapshot
+from belated.serve.store.journal import Conflict, Journal, Key
 from belated.serve.store.postgres.arrays import Array, array
 from belated.serve.store.postgres.connection import Connection, Link
 from belated.serve.store.postgres.schema import check_version

@@ -9,8 +9,9 @@ from typing import Any, Final, final
 import apsw
 
 from belated.errors import StoreError, StoreUnreachable
-from belated.serve.domain.entries import COLUMNS, Entry
-from belated.serve.store.journal import Conflict, Found, Journal, Key, Snapshot
+from belated.serve.domain.entries import COLUMNS, Entry, Found
+from belated.serve.domain.fold import Snapshot
+from belated.serve.store.journal import Conflict, Journal, Key
 from belated.serve.store.sql import ADD_KEY, CREATED, DECIDED, FOUND, HELD, REVOKE_KEY, SQLJournal, found_of, saving
 from belated.serve.store.sqlite.schema import SCHEMA_VERSION, connect, create, transaction, use_wal, version_of
 
