@@ -194,3 +194,21 @@ def test_an_interrupted_comparison_keeps_the_finished_algorithms() -> None:
     broken = lab.Algorithm("broken", "-", "-", "nothing", "-", interrupt)
     rows = compare(Comparison(("zs20-simple", broken, "uniform"), rounds=100, seeds=3))
     assert [row.algorithm.name for row in rows] == ["zs20-simple"]
+
+
+def test_a_game_draws_its_delays_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[int] = []
+    draw = lab.Problem.draw_delays
+
+    def counted(problem: lab.Problem, seed: int) -> Any:
+        drawn.append(seed)
+        return draw(problem, seed)
+
+    monkeypatch.setattr(lab.Problem, "draw_delays", counted)
+    compare(Comparison(("zs20-simple", "dew", "best-arm"), rounds=100, seeds=2))
+    assert sorted(drawn) == [0, 0, 0, 0, 1, 1, 1]  # and once more to check that the problem fits
+
+
+def test_an_algorithm_needs_two_arms() -> None:
+    with pytest.raises(InvalidInput, match="n_arms must be at least 2"):
+        lab.play("dew", lab.Problem(lab.Wave(), lab.Fixed(3), n_arms=1, n_rounds=10), [0])

@@ -5,18 +5,18 @@ Marks: read (from the paper's own text), derived (for this project), recalled (c
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, final
+from functools import cached_property
+from typing import Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from belated import baselines, bounds
 from belated.baselines import bold, composite, delayed_ucb, doubling, queued, skipper, solid, tsallis_reduced_variance
-from belated.errors import InvalidInput
 from belated.lab.problems.delays import Fixed, NoDelay
-from belated.lab.problems.losses import Bernoulli
+from belated.lab.problems.losses import Bernoulli, Matrix
 from belated.lab.problems.parsing import nearest
 from belated.lab.problems.problem import Problem
 from belated.learner.ftrl import FTRL, Learner
@@ -35,12 +35,19 @@ from belated.tunings import (
 Player = Tuning | Callable[[int, int], Learner]
 
 
-class Setting(NamedTuple):
-    """A game before it begins: what an algorithm may be told in advance, if it needs it."""
+@final
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """A game before it begins. An algorithm that needs to know something in advance reads it here."""
 
     problem: Problem
     seed: int
-    delays: NDArray[np.int64]  # clipped to the game
+    drawn_delays: NDArray[np.int64]
+
+    @cached_property
+    def delays(self) -> NDArray[np.int64]:
+        """The delays, clipped to the game."""
+        return bounds.clip(self.drawn_delays)
 
     @property
     def n_arms(self) -> int:
@@ -74,15 +81,17 @@ class Setting(NamedTuple):
 
     def best_arm(self) -> int:
         """The arm with the least total loss, from the losses themselves."""
-        blocks = self.problem.loss_blocks(self.seed, self.problem.draw_delays(self.seed))
+        blocks = self.loss_blocks()
         return int(np.sum([block.sum(axis=0) for block in blocks], axis=0).argmin())
+
+    def loss_blocks(self) -> Iterator[Matrix]:
+        """The rows of the loss matrix, a block at a time."""
+        return self.problem.loss_blocks(self.seed, self.drawn_delays)
 
 
 def setting_of(problem: Problem, seed: int) -> Setting:
-    """The setting of the game with this seed."""
-    if problem.n_arms == 1:
-        raise InvalidInput("with one arm there is nothing to compare: n_arms must be at least 2")
-    return Setting(problem, seed, bounds.clip(problem.draw_delays(seed)))
+    """The setting of the game with this seed. Draws the delays."""
+    return Setting(problem, seed, problem.draw_delays(seed))
 
 
 @final

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from belated.lab.algorithms import Algorithm, setting_of
+from belated.lab.algorithms import Algorithm
 from belated.lab.compare import kept
 from belated.lab.compare.fingerprint import fingerprint
 from belated.lab.compare.kept import Played
@@ -26,7 +26,8 @@ Run = Callable[
 def play_whole(algorithm: Algorithm, problem: Problem, seed: int, at: Integers, watch: Watch = iter) -> Played:
     """A game and what was proven of it beforehand: a pure function, wherever it is played."""
     warm_up()
-    return Played(*play_game(algorithm, problem, seed, at, watch), algorithm.bound(setting_of(problem, seed)))
+    result, setting = play_game(algorithm, problem, seed, at, watch)
+    return Played(*result, algorithm.bound(setting))
 
 
 def on_threads(workers: int) -> Run:

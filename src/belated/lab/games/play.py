@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from belated import kernels
 from belated.bounds import clip
 from belated.errors import InvalidInput
-from belated.lab.algorithms import Algorithm, find, setting_of
+from belated.lab.algorithms import Algorithm, Setting, find, setting_of
 from belated.lab.games.compiled import Compiled, CompiledShadow
 from belated.lab.intervals import half_width
 from belated.lab.problems.delays import NoDelay
@@ -97,7 +97,7 @@ def play(
     with Progress(title, len(numbers) * problem.n_rounds) as progress:
 
         def one(seed: int) -> Result:
-            return play_game(player, problem, seed, at, lambda blocks: watched(blocks, progress, stop))
+            return play_game(player, problem, seed, at, lambda blocks: watched(blocks, progress, stop))[0]
 
         finished = run_all(one, numbers, whole_number("workers", workers, 1), stop)
     expected, suffered, seconds = zip(*finished.values(), strict=True)
@@ -107,12 +107,15 @@ def play(
 
 def play_game(
     player: Algorithm | Tuning | Make, problem: Problem, seed: int, at: Integers, watch: Watch = iter
-) -> Result:
-    """One game: regret at the checkpoints, expected and suffered, and the seconds it took."""
+) -> tuple[Result, Setting]:
+    """Play one game. Returns the regret at the checkpoints, expected and suffered, the seconds, and the setting.
+
+    The delays are drawn here and nowhere else. Whatever else is computed for the game takes them from the setting.
+    """
     started = time.thread_time()
-    delays = problem.draw_delays(seed)
-    told = player.player(setting_of(problem, seed)) if isinstance(player, Algorithm) else player
-    blocks = problem.loss_blocks(seed, delays)
+    setting = setting_of(problem, seed)
+    delays, blocks = setting.drawn_delays, setting.loss_blocks()
+    told = player.player(setting) if isinstance(player, Algorithm) else player
     game: Compiled | CompiledShadow | Driver
     if isinstance(told, Shadow):
         game = CompiledShadow(told, problem, delays, seed)
@@ -121,13 +124,15 @@ def play_game(
     else:
         game, blocks = Driver(told, problem, delays, seed), slices(blocks)
     curves = follow(game.play, watch(blocks), problem.n_arms, at)
-    return *curves, time.thread_time() - started
+    return (*curves, time.thread_time() - started), setting
 
 
 def as_player(player: Any, problem: Problem) -> Algorithm | Tuning | Make:
     """What can be played: a class of learners is made with a seed, a learner is copied for each game."""
     if isinstance(player, str):
-        return find(player)
+        player = find(player)
+    if isinstance(player, Algorithm) and problem.n_arms == 1:
+        raise InvalidInput("with one arm there is nothing to compare: n_arms must be at least 2")
     if isinstance(player, Algorithm | Tuning):
         return player
     if isinstance(player, type):
