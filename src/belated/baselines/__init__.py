@@ -1,10 +1,23 @@
-"""The published systems that are not a tuning of FTRL, one file each; every one with `ask`, `tell` and `distribution`.
+"""Published systems that are not a tuning of FTRL, one file each.
 
-needs_delay = True     `ask(delay)` wants the delay of the round that is being decided
-feedback = "sum"       `tell_sum(total)` with the sum of what arrives may replace `tell`; nothing else is used
-feedback = "vector"    `tell_vector(round, losses)` with the losses of all arms replaces `tell`
+Every system has `ask`, `tell` and `distribution`. Two class attributes mark systems that need something else.
 
-A file with a published or derived bound has it as its function `bound`. Unlike FTRL they are not for several threads.
+    needs_delay = True     `ask(delay)` takes the delay of the round being decided
+    feedback = "sum"       `tell_sum(total)` may replace `tell`, because only the sum of the arriving losses is used
+    feedback = "vector"    `tell_vector(round, losses)` replaces `tell` and takes the losses of all arms
+
+A file with a published or derived bound has a function `bound`. Unlike FTRL, these learners are not thread-safe.
+
+>>> from belated.baselines import DelayedUCB1
+>>> learner = DelayedUCB1(2)
+>>> for loss in (0.9, 0.1, 0.2):
+...     decision = learner.ask()
+...     learner.tell(decision.round, loss)
+>>> learner.ask()
+Decision(round=4, arm=1, probability=1.0)
+
+A tag says where a rule or a constant comes from: [read] in a paper, [recalled] from memory because the paper's text was
+not at hand, or [derived] here.
 """
 
 from belated.baselines.base_learners import Base, MakeBase

@@ -1,4 +1,4 @@
-"""The argmin and the draw, for baselines whose estimates FTRL cannot hold."""
+"""The argmin and the draw, for baselines whose loss estimates are not FTRL's."""
 
 import math
 from typing import final
@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 class ArgminPolicy:
     """x = argmin over the simplex of  <x, L> - 2 alpha sum_i sqrt(x_i) + beta sum_i x_i ln x_i, for L of any sign.
 
-    L enters through its differences alone, and the kernels want L >= 0: the least is subtracted first.
+    Only the differences of L matter. The kernels need L >= 0, so the smallest entry is subtracted first.
     """
 
     def __init__(self, n_arms: int, generator: np.random.Generator) -> None:
@@ -26,12 +26,12 @@ class ArgminPolicy:
         self._cdf = np.empty(-(-n_arms // kernels.BLOCK))
 
     def draw(self, alpha: float, beta: float) -> tuple[int, Floats]:
-        """An arm drawn from x, and x."""
+        """An arm drawn from x, and x itself."""
         x = self._solve(self._arrays, alpha, beta)
         return int(kernels.draw(x, self._cdf, self._generator.random())), x.copy()
 
     def distribution(self, alpha: float, beta: float) -> Floats:
-        """x, from a copy: the next draw starts its iteration where this one did."""
+        """x, solved on a copy so that the next draw starts its iteration at the same point."""
         return self._solve(self._arrays.copy(), alpha, beta).copy()
 
     def _solve(self, arrays: Floats, alpha: float, beta: float) -> Floats:

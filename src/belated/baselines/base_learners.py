@@ -13,21 +13,21 @@ Floats = NDArray[np.float64]
 
 
 class Base(Learner, Protocol):
-    """A learner that also tells the probabilities of its coming draw."""
+    """A learner that also knows the probabilities of its next draw."""
 
     @property
     def round(self) -> int:
-        """t: decisions made so far."""
+        """t, the number of decisions made so far."""
 
     def distribution(self) -> Floats:
-        """The probability of each arm in the coming round; asking changes nothing."""
+        """The probability of each arm in the next round. Changes nothing."""
 
 
 MakeBase = Callable[[int, int], Base]  # from the number of arms and a seed
 
 
 def as_maker(base: Any, default: MakeBase) -> MakeBase:
-    """The maker of base learners, or the default if there is none."""
+    """`base` if given, otherwise the default maker of base learners."""
     if base is None:
         return default
     if not callable(base):

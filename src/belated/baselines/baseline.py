@@ -1,4 +1,4 @@
-"""What every baseline shows of itself."""
+"""The interface of every baseline."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -11,7 +11,7 @@ from belated.learner.ftrl import Decision
 
 
 class Baseline(ABC):
-    """A published system: a subclass decides and learns, and keeps its arms and its open rounds here."""
+    """A published system. A subclass sets `_n_arms` and `_rounds`, and implements `ask`, `tell` and `distribution`."""
 
     _n_arms: int
     _rounds: OpenRounds[Any]
@@ -22,12 +22,12 @@ class Baseline(ABC):
 
     @property
     def round(self) -> int:
-        """t: decisions made so far."""
+        """t, the number of decisions made so far."""
         return self._rounds.round
 
     @property
     def outstanding(self) -> int:
-        """Decisions whose feedback has not come."""
+        """The number of decisions whose feedback has not come."""
         return len(self._rounds)
 
     @abstractmethod
@@ -40,11 +40,11 @@ class Baseline(ABC):
 
     @abstractmethod
     def distribution(self) -> Floats:
-        """The probability of each arm in the coming round. Changes nothing."""
+        """The probability of each arm in the next round. Changes nothing."""
 
 
 def one_hot(n_arms: int, arm: int) -> Floats:
-    """The distribution of a draw that is settled already."""
+    """The distribution of a draw that is already settled."""
     x = np.zeros(n_arms)
     x[arm] = 1.0
     return x

@@ -1,4 +1,4 @@
-"""BOLD, Black-box Online Learning under Delayed feedback: a pool of learners, each of which waits for its feedback.
+"""BOLD, Black-box Online Learning under Delayed feedback. It keeps a pool of learners that wait for their feedback.
 
 P. Joulani, A. Gyorgy, C. Szepesvari. Online Learning under Delayed Feedback. ICML 2013, Algorithm 1.
 """
@@ -18,12 +18,13 @@ from belated.validation import whole_number
 
 @final
 class BOLD(Baseline):
-    """Each round is played by an instance of the base that is waiting for nothing; if all are waiting, by a new one.
+    """Plays each round with a base learner that waits for no feedback, and makes a new one if all are waiting.
 
-    instance of round t = the first that is free,    it is busy until the feedback of round t has come      [read]
+        instance of round t = the first free one,    busy until the feedback of round t has come      [read]
 
-    Any base for feedback without delay will do; Tsallis-INF unless given. Needs nothing in advance. The pool holds
-    G + 1 instances, G = max_t o_t. Reg <= (G + 1) f(n / (G + 1)) if the base's is at most f(n), f concave.
+    The base can be any learner for feedback without delay. The default is Tsallis-INF. Needs nothing in advance. The
+    pool holds G + 1 instances, where G = max_t o_t. If the base has regret at most f(n) with f concave, then
+    Reg <= (G + 1) f(n / (G + 1)).
     """
 
     def __init__(self, n_arms: int, base: MakeBase | None = None, *, seed: int | None = None) -> None:
@@ -32,11 +33,11 @@ class BOLD(Baseline):
         self._seeds = Seeds(seed)
         self._pool: list[Base] = []
         self._free: list[int] = []  # a heap
-        self._rounds: OpenRounds[tuple[int, int]] = OpenRounds()  # the note: the instance and its own round
+        self._rounds: OpenRounds[tuple[int, int]] = OpenRounds()  # note: the instance and its own round
 
     @property
     def instances(self) -> int:
-        """The size of the pool."""
+        """The number of learners in the pool."""
         return len(self._pool)
 
     def _new(self) -> Base:
@@ -59,11 +60,11 @@ class BOLD(Baseline):
         heappush(self._free, instance)
 
     def distribution(self) -> Floats:
-        """The probability of each arm in the coming round. Changes nothing."""
+        """The probability of each arm in the next round. Changes nothing."""
         return (self._pool[self._free[0]] if self._free else self._new()).distribution()
 
 
 def bound(n_arms: int, n_rounds: int, most_outstanding: int) -> float:
-    """Over Tsallis-INF, f(n) = 4 sqrt(kn) + 1: Reg <= (G + 1) f(n / (G + 1)), G = max_t o_t [read]."""
+    """Reg <= (G + 1) f(n / (G + 1)) over Tsallis-INF, with f(n) = 4 sqrt(kn) + 1 and G = max_t o_t [read]."""
     pool = most_outstanding + 1
     return pool * (4 * math.sqrt(n_arms * n_rounds / pool) + 1)

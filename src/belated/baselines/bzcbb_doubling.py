@@ -1,7 +1,7 @@
 """Exp3 with doubling on the number of missing observations.
 
 BZCBB19: I. Bistritz, Z. Zhou, X. Chen, N. Bambos, J. Blanchet. Online EXP3 Learning in Adversarial Bandits with Delayed
-Feedback. NeurIPS 2019. The paper's text was not at hand: the rule is [recalled].
+Feedback. NeurIPS 2019. The paper's text was not at hand, so the rule is [recalled].
 """
 
 import math
@@ -18,13 +18,14 @@ from belated.validation import whole_number
 
 @final
 class BZCBBDoubling(Baseline):
-    """Epochs of Exp3 by the missing observations so far, the round's own among them; no guarantee is printed.
+    """Exp3 in epochs that double with the number of missing observations so far.
 
-    epoch e:  while  sum_{s<=t} (o_s + 1) < 2^e,    eta_e = sqrt(ln k / 2^e);  a new epoch drops all older samples
+        epoch e:  while  sum_{s<=t} (o_s + 1) < 2^e,    eta_e = sqrt(ln k / 2^e)
+        a new epoch drops all older samples
 
-    Counting the round's own observation as missing is [derived] from the claim Reg = O(sqrt((k^2 n + D) ln k)), which
-    has no other source for n; later papers report an error in the analysis, hence no bound. The missing observations
-    are those of all rounds, older epochs too. Needs nothing in advance.
+    The sum counts missing observations of all rounds, including older epochs. It also counts the round's own
+    observation. That is [derived] from the claim Reg = O(sqrt((k^2 n + D) ln k)), which has no other source for n.
+    There is no `bound` because later papers report an error in the analysis. Needs nothing in advance.
     """
 
     def __init__(self, n_arms: int, *, seed: int | None = None) -> None:
@@ -35,7 +36,7 @@ class BZCBBDoubling(Baseline):
 
     @property
     def epoch(self) -> int:
-        """e: the epoch of the last round."""
+        """e, the epoch of the last round."""
         return self._missing.bit_length()  # 2^(e-1) <= missing < 2^e
 
     def _eta(self, epoch: int) -> float:
@@ -58,7 +59,7 @@ class BZCBBDoubling(Baseline):
             self._play.feed(own_round, value)
 
     def distribution(self) -> Floats:
-        """The probability of each arm in the coming round. Changes nothing."""
+        """The probability of each arm in the next round. Changes nothing."""
         if self._coming().bit_length() > self.epoch:
             return np.full(self._n_arms, 1 / self._n_arms)
         return self._play.distribution()

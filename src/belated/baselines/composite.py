@@ -1,4 +1,4 @@
-"""A wrapper for composite anonymous feedback: only the sum of what arrives in a round is used.
+"""A wrapper for composite anonymous feedback. It uses only the sum of the losses that arrive in a round.
 
 CGM18: N. Cesa-Bianchi, C. Gentile, Y. Mansour. Nonstochastic Bandits with Composite Anonymous Feedback. COLT 2018.
 """
@@ -20,15 +20,17 @@ from belated.validation import as_float, whole_number
 
 @final
 class Composite(Baseline):
-    """CGM18's wrapper: repeat an arm until what arrives can only be its own, and learn from the sum [read].
+    """CGM18's wrapper. Repeats an arm until all arriving losses belong to it, then learns from their sum [read].
 
-    B_t ~ Bernoulli(q),  q = 1 / (2 (2d - 1))
-    an update: B_t = 1 and t >= (the last update, at first 0) + 2d - 1; the next arm is then drawn anew, else repeated
-    the base is fed  (1 / 2d) sum_{s = t-d+1}^t Z_s,  Z_s: the sum of what came in round s
+        B_t ~ Bernoulli(q),  q = 1 / (2 (2d - 1))
+        round t updates if  B_t = 1  and  t >= (the last update, at first 0) + 2d - 1
+        after an update the next arm is drawn, otherwise the arm is repeated
+        the base is told  (1 / 2d) sum_{s = t-d+1}^t Z_s,  where Z_s is the sum of the losses that came in round s
 
-    Needs d >= 2: every loss has come in full within d rounds, its own among them (delays below d). Later feedback is
-    credited to the wrong arm, and a sum above 2d counts as 2d. The base is for feedback without delay: Exp3 with the
-    anytime rate sqrt(ln k / (k j)) at its j-th draw unless given. Reg <= 8 sqrt(d (4k + 1) n ln k) + O(d) with Exp3.
+    Needs d >= 2 such that every loss comes within d rounds including its own, so every delay is below d. Later feedback
+    is credited to the wrong arm. A sum above 2d counts as 2d. The base is a learner for feedback without delay. The
+    default is Exp3 with the anytime rate sqrt(ln k / (k j)) at its j-th draw. With Exp3,
+    Reg <= 8 sqrt(d (4k + 1) n ln k) + O(d).
     """
 
     feedback: ClassVar[str] = "sum"
@@ -38,7 +40,7 @@ class Composite(Baseline):
         seeds = Seeds(seed)
         self._base = as_maker(base, lambda k, seed: FTRL(k, AdaptiveExp3(), seed=seed))(self._n_arms, seeds[0])
         self._generator = generator_of(seeds[1])
-        self._drawn: Decision | None = None  # of the base: the arm that is repeated
+        self._drawn: Decision | None = None  # the base's last decision, whose arm is repeated
         self._totals: deque[float] = deque(maxlen=self._d)  # Z of the last d rounds
         self._since = 0  # rounds since the last update
         self._coin = False  # B of the last round
@@ -46,7 +48,7 @@ class Composite(Baseline):
 
     @property
     def updates(self) -> int:
-        """How often the base has learned."""
+        """How often the base has been updated."""
         return self._base.round - self._base.outstanding
 
     @property
@@ -57,7 +59,7 @@ class Composite(Baseline):
         return min(1.0, sum(self._totals) / (2 * self._d))
 
     def ask(self) -> Decision:
-        """End the round before, with an update if it is one, and decide the next."""
+        """Finish the previous round, with an update if one is due, and decide the next round."""
         if self._drawn and self._update_due:
             self._base.tell(self._drawn.round, self._sum())
             self._drawn, self._since = None, 0
@@ -70,18 +72,18 @@ class Composite(Baseline):
         return self._rounds.open(self._drawn.arm, self._drawn.probability, None)
 
     def tell(self, round: int, loss: float) -> None:
-        """Add the loss in [0, 1] of an earlier round to what this round brings; which round it was is not used."""
+        """Add the loss in [0, 1] of an earlier round to the sum of this round. The round number is not used."""
         value, _ = self._rounds.close(round, loss)
         self._totals[-1] += value
 
     def tell_sum(self, total: float) -> None:
-        """Add a sum of losses, of whichever rounds, to what this round brings; those rounds stay open here."""
+        """Add a sum of losses of any rounds to the sum of this round. Those rounds stay open here."""
         if not (as_float(total) >= 0 and self._totals):
             raise InvalidInput(f"a sum of losses must be a number >= 0 after a decision, got {total!r}")
         self._totals[-1] += as_float(total)
 
     def distribution(self) -> Floats:
-        """The probability of each arm in the coming round. Changes nothing."""
+        """The probability of each arm in the next round. Changes nothing."""
         if self._drawn is None:
             return self._base.distribution()
         if not self._update_due:
@@ -92,5 +94,5 @@ class Composite(Baseline):
 
 
 def bound(n_arms: int, n_rounds: int, d: int) -> float:
-    """The leading term with Exp3 [read]: Reg <= 8 sqrt(d (4k + 1) n ln k) + O(d)."""
+    """The leading term of Reg <= 8 sqrt(d (4k + 1) n ln k) + O(d), with Exp3 as the base [read]."""
     return 8 * math.sqrt(d * (4 * n_arms + 1) * n_rounds * math.log(n_arms))

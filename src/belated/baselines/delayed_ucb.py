@@ -1,4 +1,4 @@
-"""UCB1 on what has been observed so far.
+"""UCB1 on the rounds observed so far.
 
 P. Joulani, A. Gyorgy, C. Szepesvari. Online Learning under Delayed Feedback. ICML 2013.
 """
@@ -19,13 +19,13 @@ from belated.validation import whole_number
 
 @final
 class DelayedUCB1(Baseline):
-    """The arm of the largest upper confidence bound, computed from the OBSERVED rounds only [read].
+    """Plays the arm with the largest upper confidence bound, computed from the OBSERVED rounds only [read].
 
-    A_t = argmax_i  mean_i + sqrt(2 ln t / S_i),    mean_i: mean of the S_i observed rewards 1 - loss of arm i
+        A_t = argmax_i  mean_i + sqrt(2 ln t / S_i),    mean_i the mean of the S_i observed rewards 1 - loss of arm i
 
-    An arm without observations comes first; among several the one drawn least, then the lowest (the paper leaves ties
-    open). Without delays it is UCB1 (Auer et al. 2002). Needs nothing in advance, and independent, identically
-    distributed losses: against an adversary it has no guarantee. The seed is checked and not used.
+    Arms without observations come first. Among those it plays the arm drawn least, then the lowest. The paper leaves
+    ties open. Without delays it is UCB1 (Auer et al. 2002). Needs nothing in advance, but needs independent,
+    identically distributed losses. Against an adversary it has no guarantee. The seed is checked and not used.
     """
 
     def __init__(self, n_arms: int, *, seed: int | None = None) -> None:
@@ -37,7 +37,7 @@ class DelayedUCB1(Baseline):
         self._rounds: OpenRounds[None] = OpenRounds()
 
     def indices(self) -> Floats:
-        """The upper confidence bound of each arm in the coming round; infinite for an arm without observations."""
+        """The upper confidence bound of each arm in the next round, infinite for an arm without observations."""
         seen = np.maximum(self._observed, 1)
         bounds = self._rewards / seen + np.sqrt(2 * math.log(self.round + 1) / seen)
         return np.where(self._observed > 0, bounds, math.inf)
@@ -59,13 +59,15 @@ class DelayedUCB1(Baseline):
         self._observed[entry.arm] += 1
 
     def distribution(self) -> Floats:
-        """All probability on the coming arm."""
+        """All probability on the next arm."""
         return one_hot(self._n_arms, self._choice())
 
 
 def bound(gaps: Sequence[float], n_rounds: int, most_outstanding: float) -> float:
-    """For independent, identically distributed losses whose means lie `gaps` above the best arm's [read].
+    """The bound for independent, identically distributed losses with means `gaps` above the best arm's mean [read].
 
-    Reg <= sum over gap_i > 0 of  8 ln n / gap_i + 3.5 gap_i + gap_i G_i,    G_i <= G = max_t o_t: `most_outstanding`
+        Reg <= sum over gap_i > 0 of  8 ln n / gap_i + 3.5 gap_i + gap_i G_i,    G_i <= G = max_t o_t
+
+    `most_outstanding` is G.
     """
     return sum(8 * math.log(n_rounds) / gap + (3.5 + most_outstanding) * gap for gap in gaps if gap > 0)

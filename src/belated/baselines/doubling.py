@@ -1,8 +1,8 @@
-"""Exp3 with skipping and doubling: no horizon, no total delay.
+"""Exp3 with skipping and doubling, which needs neither the horizon nor the total delay.
 
 TCS19: T. S. Thune, N. Cesa-Bianchi, Y. Seldin. Nonstochastic Multiarmed Bandits with Unrestricted Delays. NeurIPS 2019.
 ZS20: J. Zimmert, Y. Seldin. An Optimal Algorithm for Adversarial Bandits with Arbitrary Delays. AISTATS 2020.
-TCS19's text was not at hand: its constants are [recalled].
+TCS19's text was not at hand, so its constants are [recalled].
 """
 
 import math
@@ -18,7 +18,7 @@ from belated.validation import as_delays, whole_number
 
 
 class InEpochs(Baseline):
-    """What both have in common: the epochs, and what they have cost."""
+    """The epochs that both learners share, and what the epochs have cost."""
 
     def __init__(self, n_arms: int, seed: int | None) -> None:
         self._n_arms = whole_number("n_arms", n_arms, 1)
@@ -38,13 +38,14 @@ class InEpochs(Baseline):
 
 @final
 class Doubling(InEpochs):
-    """TCS19's doubling: epochs of Exp3 that skip the rounds with delay >= beta_w, known at action time [recalled].
+    """TCS19's doubling. Epochs of Exp3 skip the rounds with delay >= beta_w, known at action time [recalled].
 
-    epoch w:  beta_w = sqrt(2^w) / (4 e ln k),  eta_w = ln k / sqrt(2^w),  S = { t in the epoch : d_t >= beta_w }
-    while     max{ |S|^2, (e k len / 2 + D_beta) ln k } <= 2^w  with the coming round in it;  then w + 1, from nothing
+        epoch w:  beta_w = sqrt(2^w) / (4 e ln k),  eta_w = ln k / sqrt(2^w),  S = { t in the epoch : d_t >= beta_w }
+        while     max{ |S|^2, (e k len / 2 + D_beta) ln k } <= 2^w  including the next round
+        then      w + 1, and Exp3 starts again from nothing
 
     Needs each delay at action time, `ask(delay)`. Reg is of order min over beta of |S_beta| + beta ln k + (kn + D_beta)
-    / beta; `bound` adds up what the epochs cost.
+    / beta. `bound` adds up what the epochs cost.
     """
 
     needs_delay: ClassVar[bool] = True
@@ -54,7 +55,7 @@ class Doubling(InEpochs):
         self._skipped: set[int] = set()  # the open rounds of S
 
     def _coming(self, delay: int) -> Epoch:
-        """This epoch with the coming round in it, or the first later one that can hold the round."""
+        """The epoch including the next round, which is this epoch or the first later one that has room for it."""
         delay, epoch = whole_number("delay", delay, 0, math.inf), self.epoch
         while True:
             longer = epoch.extended(1, 0) if delay >= epoch.beta else epoch.extended(0, delay)
@@ -63,7 +64,7 @@ class Doubling(InEpochs):
             epoch = epoch.next()
 
     def ask(self, delay: int = 0) -> Decision:
-        """Decide the next round, whose feedback will come at the end of the round `delay` later."""
+        """Decide the next round, whose feedback comes at the end of the round `delay` later."""
         decision = self._epochs.ask(self._coming(delay))
         if delay >= self.epoch.beta:
             self._skipped.add(decision.round)
@@ -78,30 +79,31 @@ class Doubling(InEpochs):
             self._epochs.play.feed(own_round, value)
 
     def distribution(self, delay: int = 0) -> Floats:
-        """The probability of each arm in the coming round if its delay is this. Changes nothing."""
+        """The probability of each arm in the next round if it has this delay. Changes nothing."""
         return self._epochs.distribution(self._coming(delay))
 
 
 @final
 class WaitingDoubling(InEpochs):
-    """TCS19's doubling with ZS20's skipping: the time waited so far stands in for the delay [derived].
+    """TCS19's doubling with ZS20's skipping. The time waited so far takes the place of the delay [derived].
 
-    The same epochs, beta_w and eta_w. At the start of round t, a round s of the epoch that is still out is skipped, for
-    good and with its feedback, once t - s >= beta_w; D_beta sums the rounds still waited for over the rounds t.
+    The epochs, beta_w and eta_w are those of `Doubling`. At the start of round t, an outstanding round s of the epoch
+    is skipped permanently once t - s >= beta_w, and its feedback is dropped. D_beta is the number of rounds still
+    waited for, summed over the rounds t.
 
-    Needs nothing in advance. ZS20 names it in a footnote, without a theorem. What is proven: S and the epochs depend on
-    the delays alone, and Exp3 with a constant rate has Reg <= ln k / eta + eta (k n / 2 + D), so an epoch costs at most
-    |S| + ln k / eta_w + eta_w (e k len / 2 + D_beta) <= 3 sqrt(2^w), as in TCS19; `bound` adds that up.
+    Needs nothing in advance. ZS20 names it in a footnote, without a theorem. The bound is proven as follows. S and the
+    epochs depend on the delays alone. Exp3 with a constant rate has Reg <= ln k / eta + eta (k n / 2 + D). So an epoch
+    costs at most |S| + ln k / eta_w + eta_w (e k len / 2 + D_beta) <= 3 sqrt(2^w), as in TCS19. `bound` adds that up.
     """
 
     needs_delay: ClassVar[bool] = False
 
     def __init__(self, n_arms: int, *, seed: int | None = None) -> None:
         super().__init__(n_arms, seed)
-        self._waiting: dict[int, None] = {}  # the rounds of the epoch that are waited for, oldest first
+        self._waiting: dict[int, None] = {}  # rounds of the epoch still waited for, oldest first
 
     def _coming(self) -> tuple[Epoch, list[int]]:
-        """This epoch with the coming round in it, or the first later one that can hold the round; who is waited for."""
+        """The epoch including the next round, as in `Doubling`, and the rounds it waits for."""
         waiting = [s for s in self._waiting if self.round + 1 - s < self.epoch.beta]
         epoch = self.epoch.extended(len(self._waiting) - len(waiting), len(waiting))
         while not epoch.fits:
@@ -123,16 +125,16 @@ class WaitingDoubling(InEpochs):
             self._epochs.play.feed(own_round, value)
 
     def distribution(self) -> Floats:
-        """The probability of each arm in the coming round. Changes nothing."""
+        """The probability of each arm in the next round. Changes nothing."""
         return self._epochs.distribution(self._coming()[0])
 
 
 def bound(n_arms: int, delays: ArrayLike, *, known: bool = True) -> float:
-    """Of Doubling or, with the delays not `known` at action time, of WaitingDoubling [derived].
+    """The bound of Doubling, or of WaitingDoubling if the delays are not `known` at action time [derived].
 
-    Reg <= sum over the epochs of |S| + ln k / eta_w + eta_w (e k len / 2 + D_beta)
+        Reg <= sum over the epochs of |S| + ln k / eta_w + eta_w (e k len / 2 + D_beta)
 
-    The epochs depend on the delays alone: they are played through with losses 0.
+    The epochs depend on the delays alone, so a game with all losses 0 gives them.
     """
     learner = Doubling(n_arms, seed=0) if known else WaitingDoubling(n_arms, seed=0)
     due: dict[int, list[int]] = {}

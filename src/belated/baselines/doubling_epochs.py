@@ -1,7 +1,7 @@
-"""The epochs of TCS19's doubling, whichever way a round comes to be skipped.
+"""The epochs of TCS19's doubling, for both ways of skipping rounds.
 
 TCS19: T. S. Thune, N. Cesa-Bianchi, Y. Seldin. Nonstochastic Multiarmed Bandits with Unrestricted Delays. NeurIPS 2019.
-The paper's text was not at hand: the constants are [recalled].
+The paper's text was not at hand, so the constants are [recalled].
 """
 
 import math
@@ -15,7 +15,7 @@ from belated.learner.ftrl import Decision
 
 
 class Epoch(NamedTuple):
-    """Epoch w so far; it lasts while max{ |S|^2, (e k len / 2 + D_beta) ln k } <= 2^w."""
+    """Epoch w so far. It lasts while max{ |S|^2, (e k len / 2 + D_beta) ln k } <= 2^w."""
 
     n_arms: int
     w: int = 0
@@ -25,41 +25,41 @@ class Epoch(NamedTuple):
 
     @property
     def beta(self) -> float:
-        """Delays from here on are skipped: sqrt(2^w) / (4 e ln k)."""
+        """sqrt(2^w) / (4 e ln k). Delays this long or longer are skipped."""
         return 2 ** (self.w / 2) / (4 * math.e * math.log(self.n_arms)) if self.n_arms > 1 else math.inf
 
     @property
     def eta(self) -> float:
-        """The learning rate: ln k / sqrt(2^w)."""
+        """The learning rate, ln k / sqrt(2^w)."""
         return math.log(self.n_arms) / 2 ** (self.w / 2) if self.n_arms > 1 else 1.0
 
     @property
     def work(self) -> float:
-        """What the rounds cost the base, divided by its rate: e k len / 2 + D_beta."""
+        """What the rounds cost the base divided by its rate, e k len / 2 + D_beta."""
         return math.e * self.n_arms * self.length / 2 + self.backlog
 
     @property
     def fits(self) -> bool:
-        """Whether the epoch may be like this."""
+        """Whether the epoch still satisfies its condition."""
         return max(self.skipped**2, self.work * math.log(self.n_arms)) <= math.ldexp(1.0, self.w)
 
     @property
     def charge(self) -> float:
-        """What the epoch adds to the regret at most: |S| + ln k / eta + eta (e k len / 2 + D_beta) <= 3 sqrt(2^w)."""
+        """The most the epoch adds to the regret, |S| + ln k / eta + eta (e k len / 2 + D_beta) <= 3 sqrt(2^w)."""
         return self.skipped + math.log(self.n_arms) / self.eta + self.eta * self.work if self.length else 0.0
 
     def extended(self, skipped: int, backlog: int) -> "Epoch":
-        """One more round in it."""
+        """The epoch with one more round."""
         return Epoch(self.n_arms, self.w, self.length + 1, self.skipped + skipped, self.backlog + backlog)
 
     def next(self) -> "Epoch":
-        """The epoch after it, empty."""
+        """The next epoch, empty."""
         return Epoch(self.n_arms, self.w + 1)
 
 
 @final
 class Epochs:
-    """Exp3 in epochs: what it plays, and what the epochs so far have cost."""
+    """Exp3 played in epochs, and what the epochs so far have cost."""
 
     def __init__(self, n_arms: int, seed: int | None) -> None:
         self.epoch = Epoch(n_arms)
@@ -72,7 +72,7 @@ class Epochs:
         return self._charged + self.epoch.charge
 
     def ask(self, coming: Epoch) -> Decision:
-        """Decide the next round in the epoch as it is with that round in it."""
+        """Decide the next round. `coming` is the epoch including that round."""
         if coming.w > self.epoch.w:
             self._charged = self.charged
             self.play.restart(coming.eta)

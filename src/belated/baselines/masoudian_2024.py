@@ -20,7 +20,7 @@ from belated.validation import whole_number
 @final
 @dataclass(frozen=True)
 class MasoudianRates(Tuning):
-    """alpha_t = sqrt(t), beta_t = 7 sqrt(D_t / ln k); a round counts while t - s <= sqrt(D_t / (49 k^(2/3) ln k))."""
+    """alpha_t = sqrt(t), beta_t = 7 sqrt(D_t / ln k). A round counts while t - s <= sqrt(D_t / (49 k^(2/3) ln k))."""
 
     discard: bool = True
 
@@ -35,25 +35,26 @@ class MasoudianRates(Tuning):
 class Masoudian2024(Baseline):
     """ZS20's algorithm with more entropy, earlier skipping, and implicit exploration in place of a known d_max [read].
 
-    alpha_t = sqrt(t),  beta_t = 7 sqrt(D_t / ln k)
-    a round is skipped, for good and with its feedback, once t - s > sqrt(D_t / (49 k^(2/3) ln k))
-    lhat_s = loss / max{ x_s[A_s], lambda_{s,t} },  lambda_{s,t} = exp(-D_t / (D_t - D_s)),  0 if D_t = D_s,
-    for feedback of round s that comes at the end of round t; D_t counts an outstanding round until it is skipped
+        alpha_t = sqrt(t),  beta_t = 7 sqrt(D_t / ln k)
+        a round is skipped permanently, and its feedback dropped, once t - s > sqrt(D_t / (49 k^(2/3) ln k))
+        lhat_s = loss / max{ x_s[A_s], lambda_{s,t} },  lambda_{s,t} = exp(-D_t / (D_t - D_s)),  0 if D_t = D_s,
+        for feedback of round s that comes at the end of round t
 
-    A round that is not skipped has lambda <= exp(-24.5 k^(2/3) ln k) [derived]: it matters only to arms hardly drawn.
+    D_t counts an outstanding round until it is skipped. A round that is not skipped has
+    lambda <= exp(-24.5 k^(2/3) ln k) [derived], so lambda matters only for arms that are hardly ever drawn.
 
-    Needs nothing in advance. Guarantee, no constants at hand: near ZS20's in the worst case and, at the same time,
-    logarithmic regret when losses are independent and identically distributed.
+    Needs nothing in advance. The guarantee is near ZS20's in the worst case. At the same time the regret is logarithmic
+    if losses are independent and identically distributed. The constants were not at hand.
     """
 
     def __init__(self, n_arms: int, *, seed: int | None = None) -> None:
         self._n_arms = whole_number("n_arms", n_arms, 1)
         self._base = FTRL(self._n_arms, MasoudianRates(), seed=seed)
-        self._rounds: OpenRounds[int] = OpenRounds()  # the note: D_s
+        self._rounds: OpenRounds[int] = OpenRounds()  # note: D_s
 
     @property
     def backlog(self) -> int:
-        """D_t: the outstanding rounds not skipped, summed over all rounds so far."""
+        """D_t, the number of outstanding rounds not skipped, summed over all rounds so far."""
         return self._base.backlog
 
     @property
@@ -70,10 +71,11 @@ class Masoudian2024(Baseline):
         """Report the loss in [0, 1] of an earlier round: in any order, at any time, once."""
         value, (_, probability, before) = self._rounds.close(round, loss)
         weight = probability / max(probability, implicit_exploration(before, self.backlog))
-        self._base.tell(round, value * weight)  # the base divides by its probability: loss / max{ x, lambda } is left
+        # The base divides by its probability, which leaves lhat = loss / max{ x, lambda }.
+        self._base.tell(round, value * weight)
 
     def distribution(self) -> Floats:
-        """x of the coming round: the probability of each arm. Changes nothing."""
+        """x of the next round, the probability of each arm. Changes nothing."""
         return self._base.distribution()
 
 

@@ -1,4 +1,4 @@
-"""One arm for ever: with the best arm, what regret is measured against."""
+"""Always the same arm. With the best arm, this is what regret is measured against."""
 
 from typing import final
 
@@ -12,10 +12,10 @@ from belated.validation import whole_number
 
 @final
 class OneArm(Baseline):
-    """The same arm in every round.
+    """Plays the same arm in every round.
 
-    Needs, if it is to be the best arm in hindsight, the whole game in advance: Reg = 0 by definition. The seed is
-    checked and not used: nothing is random.
+    To be the best arm in hindsight, it needs the whole game in advance. Then Reg = 0 by definition. The seed is checked
+    and not used, because nothing is random.
     """
 
     def __init__(self, n_arms: int, arm: int = 0, *, seed: int | None = None) -> None:

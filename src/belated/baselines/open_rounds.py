@@ -1,4 +1,4 @@
-"""The bookkeeping every baseline shares: which rounds are open, and what makes a report acceptable."""
+"""The bookkeeping of all baselines. It knows the open rounds and checks reports."""
 
 from typing import Any, Generic, NamedTuple, TypeVar, final
 
@@ -10,7 +10,7 @@ Note = TypeVar("Note")
 
 
 class OpenRound(NamedTuple, Generic[Note]):
-    """What is kept of a decision until its feedback comes."""
+    """What a baseline keeps of a decision until its feedback comes."""
 
     arm: int
     probability: float
@@ -19,7 +19,7 @@ class OpenRound(NamedTuple, Generic[Note]):
 
 @final
 class OpenRounds(Generic[Note]):
-    """Decisions whose feedback has not come; it refuses the same reports, with the same words, as FTRL."""
+    """Decisions whose feedback has not come. Refuses the same reports as FTRL, with the same messages."""
 
     def __init__(self) -> None:
         self._round = 0
@@ -27,7 +27,7 @@ class OpenRounds(Generic[Note]):
 
     @property
     def round(self) -> int:
-        """t: decisions made so far."""
+        """t, the number of decisions made so far."""
         return self._round
 
     def __len__(self) -> int:
@@ -40,12 +40,12 @@ class OpenRounds(Generic[Note]):
         return Decision(self._round, arm, probability)
 
     def close(self, round: Any, loss: Any) -> tuple[float, OpenRound[Note]]:
-        """Close a round with its loss in [0, 1]: the loss as a float, and what was kept."""
+        """Close a round with its loss in [0, 1]. Returns the loss as a float and the open round."""
         value = as_loss(loss)
         return value, self.take(round)
 
     def take(self, round: Any) -> OpenRound[Note]:
-        """Close a round whose feedback has been checked: what was kept."""
+        """Close a round whose feedback is already checked. Returns the open round."""
         number = as_round(round)
         if not 1 <= number <= self._round:
             raise UnknownRound(number, self._round)

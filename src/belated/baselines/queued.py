@@ -1,4 +1,4 @@
-"""QPM-D, Queued Partial Monitoring with Delays: the base never notices that anything was late.
+"""QPM-D, Queued Partial Monitoring with Delays. Its base learner never sees a delay.
 
 P. Joulani, A. Gyorgy, C. Szepesvari. Online Learning under Delayed Feedback. ICML 2013, Algorithm 2.
 """
@@ -19,15 +19,15 @@ from belated.validation import whole_number
 
 @final
 class Queued(Baseline):
-    """QPM-D: observations wait in a queue for each arm until the base picks that arm [read].
+    """Keeps a queue of observations for each arm, which wait until the base picks that arm [read].
 
-    base picks i:  queue i not empty -> feed its oldest observation to the base at once, and let it pick again
-                   queue i empty     -> play i, round after round, until an observation of i has come
+        base picks i:  queue i not empty -> tell the base its oldest observation at once, and let it pick again
+                       queue i empty     -> play i, round after round, until an observation of i has come
 
-    The base, UCB1 unless given, lives in a world without delays: its j-th pick of an arm sees the j-th observation.
-    The coming arm is settled as soon as the last report is in, so `distribution` is all on one arm even when the base
-    is random. Needs nothing in advance, and independent, identically distributed losses: an adversary's observations
-    do not keep in a queue.
+    The base sees no delays, because its j-th pick of an arm gets the j-th observation. The default base is UCB1. The
+    next arm is settled as soon as the last report has come, so `distribution` puts all probability on one arm even if
+    the base is random. Needs nothing in advance, but needs independent, identically distributed losses. An adversary's
+    observations would be out of date when they leave the queue.
     """
 
     def __init__(self, n_arms: int, base: MakeBase | None = None, *, seed: int | None = None) -> None:
@@ -39,7 +39,7 @@ class Queued(Baseline):
 
     @property
     def queued(self) -> list[int]:
-        """Observations of each arm that the base has not seen."""
+        """The number of observations of each arm that the base has not seen."""
         return [len(queue) for queue in self._queues]
 
     def ask(self) -> Decision:
@@ -55,12 +55,12 @@ class Queued(Baseline):
             self._pick = self._base.ask()
 
     def distribution(self) -> Floats:
-        """All probability on the coming arm."""
+        """All probability on the next arm."""
         return one_hot(self._n_arms, self._pick.arm)
 
 
 def bound(gaps: Sequence[float], n_rounds: int, most_outstanding: float) -> float:
-    """Over UCB1: UCB1's own bound (Auer et al. 2002, Theorem 1), and gap_i G_i for the waiting [read].
+    """UCB1's own bound (Auer et al. 2002, Theorem 1), plus gap_i G_i for the waiting [read].
 
     Reg <= sum over gap_i > 0 of  8 ln n / gap_i + (1 + pi^2 / 3) gap_i + gap_i G_i,    G_i <= G = max_t o_t
     """

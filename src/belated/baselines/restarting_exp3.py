@@ -1,4 +1,4 @@
-"""What the doubling baselines share: Exp3 that can start afresh."""
+"""Exp3 that can restart, for the doubling baselines."""
 
 from typing import Any, final
 
@@ -11,17 +11,17 @@ from belated.tunings import Exp3
 
 @final
 class RestartingExp3:
-    """Exp3 with a constant rate in every epoch; a new epoch knows nothing, and feedback of older ones is dropped."""
+    """Exp3 with a constant rate in each epoch. A new epoch starts from nothing and drops the feedback of older ones."""
 
     def __init__(self, n_arms: int, eta: float, seed: int | None) -> None:
         self.n_arms = n_arms
         self.epochs = 0
-        self.rounds: OpenRounds[tuple[int, int]] = OpenRounds()  # the note: the epoch and the base's own round
+        self.rounds: OpenRounds[tuple[int, int]] = OpenRounds()  # note: the epoch and the base's own round
         self._seeds = Seeds(seed)
         self._base = FTRL(n_arms, Exp3(eta), seed=self._seeds[0])
 
     def restart(self, eta: float) -> None:
-        """Begin an epoch."""
+        """Start a new epoch."""
         self.epochs += 1
         self._base = FTRL(self.n_arms, Exp3(eta), seed=self._seeds[self.epochs])
 
@@ -31,15 +31,15 @@ class RestartingExp3:
         return self.rounds.open(own.arm, own.probability, (self.epochs, own.round))
 
     def take(self, round: Any, loss: Any) -> tuple[float, int]:
-        """Close a round: its loss, and the base's own round; 0 if that belongs to an older epoch."""
+        """Close a round. Returns its loss and the base's own round, or 0 for a round of an older epoch."""
         value, entry = self.rounds.close(round, loss)
         epoch, own_round = entry.note
         return value, own_round if epoch == self.epochs else 0
 
     def feed(self, own_round: int, loss: float) -> None:
-        """Let the base learn."""
+        """Tell the base a loss."""
         self._base.tell(own_round, loss)
 
     def distribution(self) -> Floats:
-        """The probability of each arm in the coming round if no epoch begins."""
+        """The probability of each arm in the next round if no new epoch starts."""
         return self._base.distribution()

@@ -9,13 +9,13 @@ from belated.validation import whole_number
 
 
 def generator_of(seed: int | None) -> np.random.Generator:
-    """The generator of a seed; None: a fresh one."""
+    """The random generator of a seed, or a fresh one for None."""
     return np.random.default_rng(None if seed is None else whole_number("seed", seed, 0, math.inf))
 
 
 @final
 class Seeds:
-    """Independent seeds 0, 1, 2, ... that all follow from one."""
+    """Independent seeds, numbered 0, 1, 2, ..., all derived from one seed."""
 
     def __init__(self, seed: int | None) -> None:
         root = None if seed is None else whole_number("seed", seed, 0, math.inf)

@@ -1,7 +1,7 @@
-"""Skipper: leave out the rounds whose delay, known when the arm is drawn, is excessive; with DEW's rate for the base.
+"""Skipper, which leaves out rounds with excessive delays, and DEW's learning rate for its base.
 
 TCS19: T. S. Thune, N. Cesa-Bianchi, Y. Seldin. Nonstochastic Multiarmed Bandits with Unrestricted Delays. NeurIPS 2019.
-The paper's text was not at hand: the constants are [recalled].
+The paper's text was not at hand, so the constants are [recalled].
 """
 
 import math
@@ -22,12 +22,12 @@ from belated.validation import positive_number, whole_number
 
 @final
 class Skipper(Baseline):
-    """Rounds with delay d_t < beta are the base's; the others are drawn from its distribution and dropped.
+    """The base plays the rounds with delay d_t < beta. The others are drawn from its distribution and dropped.
 
-    S_beta = { t : d_t >= beta },    Reg <= |S_beta| + R_base of the other rounds      (TCS19) [recalled]
+        S_beta = { t : d_t >= beta },    Reg <= |S_beta| + R_base of the other rounds      (TCS19) [recalled]
 
-    Needs each delay at action time, `ask(delay)`, and beta. The paper's base is DEW, `Exp3(dew_rate(...))`, which needs
-    n and D_beta too; unless given, the base is the delay-adaptive Exp3, which needs nothing.
+    Needs each delay at action time, `ask(delay)`, and beta. The paper's base is DEW, `Exp3(dew_rate(...))`, which also
+    needs n and D_beta. The default base is the delay-adaptive Exp3, which needs nothing.
     """
 
     needs_delay: ClassVar[bool] = True
@@ -37,15 +37,15 @@ class Skipper(Baseline):
         seeds = Seeds(seed)
         self._base = as_maker(base, lambda k, seed: FTRL(k, AdaptiveExp3(), seed=seed))(self._n_arms, seeds[0])
         self._generator = generator_of(seeds[1])
-        self._rounds: OpenRounds[int] = OpenRounds()  # the note: the base's own round, 0 if skipped
+        self._rounds: OpenRounds[int] = OpenRounds()  # note: the base's own round, 0 if skipped
 
     @property
     def skipped(self) -> int:
-        """|S_beta| so far."""
+        """|S_beta|, the number of rounds skipped so far."""
         return self.round - self._base.round
 
     def ask(self, delay: int = 0) -> Decision:
-        """Decide the next round, whose feedback will come at the end of the round `delay` later."""
+        """Decide the next round, whose feedback comes at the end of the round `delay` later."""
         if whole_number("delay", delay, 0, math.inf) < self._beta:
             own = self._base.ask()
             return self._rounds.open(own.arm, own.probability, own.round)
@@ -60,14 +60,14 @@ class Skipper(Baseline):
             self._base.tell(entry.note, value)
 
     def distribution(self, delay: int = 0) -> Floats:
-        """The probability of each arm in the coming round, whatever its delay. Changes nothing."""
+        """The probability of each arm in the next round. It is the same for every delay. Changes nothing."""
         return self._base.distribution()
 
 
 def dew_rate(n_arms: int, delays: ArrayLike, beta: float = math.inf) -> float:
     """DEW's constant learning rate for the rounds with d_t < beta (TCS19) [recalled].
 
-    eta = min{ sqrt(ln k / (e k n / 2 + D_beta)), 1 / (4 e d_max) },    d_max < beta the longest delay that is kept
+    eta = min{ sqrt(ln k / (e k n / 2 + D_beta)), 1 / (4 e d_max) },    d_max < beta the longest delay kept
     """
     waits = clip(delays)
     kept = waits[waits < beta]
@@ -78,9 +78,9 @@ def dew_rate(n_arms: int, delays: ArrayLike, beta: float = math.inf) -> float:
 def bound(n_arms: int, delays: ArrayLike, beta: float = math.inf) -> float:
     """The guarantee over DEW with `dew_rate` (TCS19) [recalled].
 
-    Reg <= |S_beta| + max{ ln k / eta, 4 e d_max ln k } + eta (e k n / 2 + D_beta)
+        Reg <= |S_beta| + max{ ln k / eta, 4 e d_max ln k } + eta (e k n / 2 + D_beta)
 
-    With beta infinite nothing is skipped: the bound of DEW itself.
+    An infinite beta skips nothing and gives the bound of DEW itself.
     """
     waits, eta = clip(delays), dew_rate(n_arms, delays, beta)
     kept = waits[waits < beta]

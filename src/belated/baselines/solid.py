@@ -1,7 +1,7 @@
-"""SOLID with Hedge: full information that comes late.
+"""SOLID with Hedge, for full information that comes late.
 
 JGS16: P. Joulani, A. Gyorgy, C. Szepesvari. Delay-Tolerant Online Convex Optimization: Unified Analysis and Adaptive-
-Gradient Algorithms. AAAI 2016; read in a later paper.
+Gradient Algorithms. AAAI 2016. Read in a later paper.
 """
 
 import math
@@ -22,13 +22,13 @@ from belated.validation import whole_number
 
 @final
 class SOLID(Baseline):
-    """The base, Hedge, is fed the loss VECTORS in the order of their arrival, as if nothing were late.
+    """Tells the base, Hedge, the loss VECTORS in the order of their arrival, as if nothing were late.
 
-    x_t[i] proportional to exp(-eta_t Lobs_t[i]),  Lobs_t: the sum of the vectors that have come
-    eta_t = sqrt(ln k / sum_{s<=t} (1 + 2 o_s))
+        x_t[i] proportional to exp(-eta_t Lobs_t[i]),  Lobs_t the sum of the vectors that have come
+        eta_t = sqrt(ln k / sum_{s<=t} (1 + 2 o_s))
 
-    The reduction is [read] in a later paper; the rate is that of the delay-adaptive Exp3 with 1 in place of k, since
-    nothing is estimated [derived]. Needs nothing in advance, but the losses of ALL arms: `tell_vector`.
+    The reduction is [read] in a later paper. The rate is that of the delay-adaptive Exp3 with 1 in place of k, because
+    nothing is estimated [derived]. Needs nothing in advance, but needs the losses of ALL arms through `tell_vector`.
     Reg <= 2 sqrt((n + 2D) ln k).
     """
 
@@ -54,22 +54,22 @@ class SOLID(Baseline):
         return self._rounds.open(arm, float(x[arm]), None)
 
     def tell(self, round: int, loss: float) -> NoReturn:
-        """Refuse: one arm's loss is not enough."""
-        raise InvalidInput(f"SOLID needs the losses of all arms of round {round!r}: tell_vector(round, losses)")
+        """Raises InvalidInput, because the loss of one arm is not enough."""
+        raise InvalidInput(f"SOLID needs the losses of all arms of round {round!r}. Call tell_vector(round, losses)")
 
     def tell_vector(self, round: int, losses: ArrayLike) -> None:
-        """Report the losses in [0, 1] of every arm in an earlier round: in any order, at any time, once."""
+        """Report the losses in [0, 1] of all arms in an earlier round, once. Any order and any time will do."""
         vector = _as_losses(losses, self._n_arms)
         self._rounds.take(round)
         self._policy.losses += vector
 
     def distribution(self) -> Floats:
-        """x of the coming round: the probability of each arm. Changes nothing."""
+        """x of the next round, the probability of each arm. Changes nothing."""
         return self._policy.distribution(0.0, self._beta(self._coming()))
 
 
 def _as_losses(losses: Any, n_arms: int) -> Floats:
-    """A loss from 0 to 1 for each arm."""
+    """The losses as an array, checked to hold a number from 0 to 1 for each arm."""
     try:
         vector = np.asarray(losses)
     except ValueError:  # ragged

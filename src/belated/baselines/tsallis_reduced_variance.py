@@ -20,23 +20,24 @@ from belated.validation import truth, whole_number
 
 @final
 class TsallisReducedVariance(Baseline):
-    """Tsallis-INF whose estimates are centred at 1/2 on the arms that are drawn often enough.
+    """Tsallis-INF whose estimates are centred at 1/2 for the arms that are drawn often enough.
 
-    x_t = argmin <x, Lobs_t> - 2 alpha_t sum_i sqrt(x_i),    alpha_t = 1 / eta_t,  eta_t = 1 / sqrt(t)
-    lhat_i = 1[A = i] (loss - B_i) / x_i + B_i,    B_i = 1/2 1[x_i >= eta_t^2],  x and eta of the round of the draw
+        x_t = argmin <x, Lobs_t> - 2 alpha_t sum_i sqrt(x_i),    alpha_t = 1 / eta_t,  eta_t = 1 / sqrt(t)
+        lhat_i = 1[A = i] (loss - B_i) / x_i + B_i,    B_i = 1/2 1[x_i >= eta_t^2],  x and eta of the round of the draw
 
-    The algorithm is [read]; its constants for this estimator are [recalled]. The paper writes -4 sqrt(x_i) / eta_t with
-    eta_t = 4 / sqrt(t) and B_i = 1/2 1[x_i >= eta_t^2]; in the notation above that is alpha_t = sqrt(t) / 2 and the
-    threshold 16 / t. `paper_rates=True` plays that; `bound` is for that, and the default has no published bound.
+    The algorithm is [read]. Its constants for this estimator are [recalled]. The paper writes -4 sqrt(x_i) / eta_t with
+    eta_t = 4 / sqrt(t) and B_i = 1/2 1[x_i >= eta_t^2]. In the notation above that is alpha_t = sqrt(t) / 2 and the
+    threshold 16 / t. `paper_rates=True` plays that version, and `bound` is its bound. The default version has no
+    published bound.
 
-    Needs nothing in advance, but feedback without delay: under delays it runs, and no guarantee is left.
+    Needs nothing in advance, but needs feedback without delay. It runs under delays too, without any guarantee.
     """
 
     def __init__(self, n_arms: int, *, paper_rates: bool = False, seed: int | None = None) -> None:
         self._n_arms = whole_number("n_arms", n_arms, 1)
         self._scale, self._threshold = (0.5, 16.0) if truth("paper_rates", paper_rates) else (1.0, 1.0)
         self._policy = ArgminPolicy(self._n_arms, generator_of(seed))
-        self._rounds: OpenRounds[Floats] = OpenRounds()  # the note: B
+        self._rounds: OpenRounds[Floats] = OpenRounds()  # note: B
 
     def ask(self) -> Decision:
         """Decide the next round."""
@@ -51,10 +52,10 @@ class TsallisReducedVariance(Baseline):
         self._policy.losses[arm] += (value - centre[arm]) / probability
 
     def distribution(self) -> Floats:
-        """x of the coming round: the probability of each arm. Changes nothing."""
+        """x of the next round, the probability of each arm. Changes nothing."""
         return self._policy.distribution(self._scale * math.sqrt(self.round + 1), 0.0)
 
 
 def bound(n_arms: int, n_rounds: int) -> float:
-    """Without delays, with the paper's rates: Reg <= 2 sqrt(kn) + 10 k ln n + 16 [recalled]."""
+    """Reg <= 2 sqrt(kn) + 10 k ln n + 16 without delays and with the paper's rates [recalled]."""
     return 2 * math.sqrt(n_arms * n_rounds) + 10 * n_arms * math.log(n_rounds) + 16

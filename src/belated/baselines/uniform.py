@@ -1,4 +1,4 @@
-"""Uniform random play: the yardstick that learns nothing."""
+"""Uniform random play, which learns nothing. Other systems are compared with it."""
 
 from typing import final
 
@@ -14,7 +14,7 @@ from belated.validation import whole_number
 
 @final
 class UniformRandom(Baseline):
-    """Every arm with probability 1/k in every round. Needs nothing, guarantees nothing: Reg can be n (1 - 1/k)."""
+    """Every arm with probability 1/k in every round. Needs nothing, guarantees nothing. Reg can be n (1 - 1/k)."""
 
     def __init__(self, n_arms: int, *, seed: int | None = None) -> None:
         self._n_arms = whole_number("n_arms", n_arms, 1)
@@ -30,5 +30,5 @@ class UniformRandom(Baseline):
         self._rounds.close(round, loss)
 
     def distribution(self) -> Floats:
-        """The probability of each arm in the coming round."""
+        """The probability of each arm in the next round."""
         return np.full(self._n_arms, 1 / self._n_arms)
