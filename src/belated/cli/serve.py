@@ -1,4 +1,4 @@
-"""`belated serve`, `belated keys` and `belated verify`: the decision service."""
+"""The commands `belated serve`, `belated keys` and `belated verify`."""
 
 import os
 from contextlib import closing, contextmanager
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 STORE = "belated.db"
 
 
-def named(context: typer.Context, store: str) -> str:
-    """The store, unless it is empty: that is a mistake, and must not become a new file beside the right one."""
+def checked_name(context: typer.Context, store: str) -> str:
+    """Refuse an empty name. It is a mistake, and must not create a new file beside the right one."""
     source = context.get_parameter_source("store")
-    is_default = source is not None and source.name == "DEFAULT"  # which an empty variable counts as, too
+    is_default = source is not None and source.name == "DEFAULT"  # Typer says so for an empty variable, too
     if not store or (is_default and "BELATED_STORE" in os.environ):
-        raise InvalidInput("the store has an empty name: set --store or BELATED_STORE, or unset the variable")
+        raise InvalidInput("the store has an empty name. Set --store or BELATED_STORE, or unset the variable")
     return store
 
 
@@ -37,16 +37,16 @@ Store = Annotated[
     str,
     typer.Option(
         envvar="BELATED_STORE",
-        help="The journal: a SQLite file, or a postgresql:// URL.",
+        help="The journal. A SQLite file, or a postgresql:// URL.",
         show_default=STORE,
-        callback=named,
+        callback=checked_name,
     ),
 ]
-keys = typer.Typer(no_args_is_help=True, help="Keys to the service: who may decide, report and administer.")
+keys = typer.Typer(no_args_is_help=True, help="Manage the keys of the service.")
 app.add_typer(keys, name="keys")
 
 
-def extra() -> None:
+def require_extra() -> None:
     """Say what to install if the service's libraries are missing."""
     try:
         import apsw  # noqa: F401, PLC0415
@@ -56,19 +56,19 @@ def extra() -> None:
 
 
 def is_missing(store: str) -> bool:
-    """Whether it is a file that is not there; of a database we hear when it is opened."""
+    """Whether the store is a file that does not exist. A missing database shows when it is opened."""
     from belated.serve.store.opening import is_url  # noqa: PLC0415
 
     return not is_url(store) and not Path(store).exists()
 
 
 def existing(store: str) -> "Journal":
-    """The journal in a store that must be there."""
-    extra()
+    """Open the journal of a store that must exist."""
+    require_extra()
     from belated.serve.store.opening import open_journal  # noqa: PLC0415
 
     if is_missing(store):
-        raise InvalidInput(f"there is no store {store}: `belated serve` makes one, or name another with --store")
+        raise InvalidInput(f"there is no store {store}. `belated serve` makes one, or name another with --store")
     return open_journal(store)
 
 
@@ -82,7 +82,7 @@ def progress_bar(verb: str, total: int) -> "Iterator[Callable[[int], None]]":
 
 
 def curl_lines(url: str, is_locked: bool) -> list[str]:
-    """Two lines that make an experiment and a decision when pasted into a shell, also the second time."""
+    """Shell commands that create an experiment and ask for a decision. They work more than once."""
     post = "curl -X POST" + (' -H "Authorization: Bearer $BELATED_KEY"' if is_locked else "")
     body = '{"name": "layout", "arms": ["blue", "green", "red"]}'
     return [
@@ -92,33 +92,35 @@ def curl_lines(url: str, is_locked: bool) -> list[str]:
 
 
 def announce(url: str, is_locked: bool) -> None:
-    """What to do next."""
-    console.print(
-        f"Belated is ready: {url}  (the dashboard; the API is told at {url}/docs)\n", soft_wrap=True, highlight=False
-    )
+    """Print the address, and commands to try."""
+    console.print(f"Belated is ready: {url}  (API docs: {url}/docs)\n", soft_wrap=True, highlight=False)
     if is_locked:
-        hint = "This service has keys: put one into BELATED_KEY first (export BELATED_KEY=blt_...)\n"
+        hint = "This service needs a key. Put it into BELATED_KEY first (export BELATED_KEY=blt_...).\n"
         console.print(hint, soft_wrap=True, highlight=False)
     for line in curl_lines(url, is_locked):
         console.print(line, soft_wrap=True, highlight=False, markup=False)
-    console.print("\nStop it with Ctrl-C; what was answered is on disk.", highlight=False)
+    console.print("\nStop it with Ctrl-C. Every answered request is on disk.", highlight=False)
 
 
 @app.command()
 def serve(
     store: Store = STORE,
-    host: Annotated[str, typer.Option(help="The address to listen on; others than loopback need keys.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0: any that is free.")] = 8321,
-    demo: Annotated[bool, typer.Option("--demo", help="Add an experiment with simulated, late users.")] = False,
+    host: Annotated[
+        str, typer.Option(help="The address to listen on. Any other than loopback needs keys.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on. 0 picks a free one.")] = 8321,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Add an experiment with simulated users who report late.")
+    ] = False,
     queue: Annotated[
         int,
-        typer.Option(min=10_000, help="Decisions and reports that may wait for the disk; more get 503."),
+        typer.Option(min=10_000, help="Decisions and reports that may wait for the disk. More get 503."),
     ] = 100_000,
     access_log: Annotated[bool, typer.Option("--access-log", help="Log every request.")] = False,
-    workers: Annotated[int, typer.Option(min=1, help="Processes that serve at this port.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Number of processes that serve at this port.")] = 1,
 ) -> None:
-    """Serve decisions over HTTP: durable, exactly once, with a dashboard."""
-    extra()
+    """Serve decisions over HTTP, durably and exactly once, with a dashboard."""
+    require_extra()
     from belated.client import Client  # noqa: PLC0415
     from belated.serve.process import json_logs as logs  # noqa: PLC0415
     from belated.serve.process import run  # noqa: PLC0415
@@ -131,7 +133,7 @@ def serve(
     plan = run.Plan(store, host, port, queue, access_log, (key,) if demo else ())
 
     def begin(url: str, _is_locked: bool) -> None:
-        """Simulated users come; they use the API like any other client."""
+        """Start the simulated users. They use the API like any other client."""
         if demo:
             Demo(Client(url, key=secret)).start()
 
@@ -140,22 +142,22 @@ def serve(
 
 @keys.command("create")
 def create_key(
-    scope: Annotated[str, typer.Option(help="decide, report or admin; admin may do everything.")],
+    scope: Annotated[str, typer.Option(help="decide, report or admin. admin may do everything.")],
     experiment: Annotated[str | None, typer.Option(help="Only for this experiment.")] = None,
     store: Store = STORE,
 ) -> None:
-    """Make a key and show it, once; the store keeps only its hash."""
-    extra()
+    """Make a key and show it once. The store keeps only its hash."""
+    require_extra()
     from belated.serve.service import keys as service_keys  # noqa: PLC0415
     from belated.serve.store.opening import open_journal, shown  # noqa: PLC0415
 
-    made = "; the store is new, `belated serve --store` must name the same" if is_missing(store) else ""
+    notes = " The store is new. `belated serve --store` must name the same." if is_missing(store) else ""
     with closing(open_journal(store)) as journal:
         key = service_keys.create(journal, scope, experiment)
         if experiment is not None and journal.named(experiment) is None:
-            made += f"; there is no experiment {experiment!r} yet"
-    said = f"a key for the store {shown(store)}{made}; it is shown once:"
-    Console(stderr=True).print(said, soft_wrap=True, highlight=False)
+            notes += f" There is no experiment {experiment!r} yet."
+    hint = f"A key for the store {shown(store)}.{notes} It is shown only once."
+    Console(stderr=True).print(hint, soft_wrap=True, highlight=False)
     console.print(key, soft_wrap=True, highlight=False)
 
 
@@ -176,21 +178,21 @@ def list_keys(store: Store = STORE) -> None:
 
 @keys.command("revoke")
 def revoke_key(
-    id: Annotated[str, typer.Argument(help="The id of the key: its part between the underscores.")],
+    id: Annotated[str, typer.Argument(help="The id of the key, which is its part between the underscores.")],
     store: Store = STORE,
 ) -> None:
     """Refuse a key from now on."""
     with closing(existing(store)) as journal:
         is_revoked = journal.revoke_key(id, int(datetime.now(UTC).timestamp() * 1e6))
     if not is_revoked:
-        raise InvalidInput(f"there is no key {id!r} that is not revoked yet; `belated keys list` shows them")
-    console.print(f"revoked {id}; a running service refuses it within a second", highlight=False)
+        raise InvalidInput(f"there is no key {id!r}, or it is revoked already. `belated keys list` shows all")
+    console.print(f"revoked {id}. A running service refuses it within a second", highlight=False)
 
 
 @app.command()
 def verify(store: Store = STORE) -> None:
-    """Fold the journal from nothing and compare bit for bit with what was saved. Exit code 1 if anything differs."""
-    extra()
+    """Rebuild the state from the journal and compare it bit for bit with what was saved. Exit code 1 if they differ."""
+    require_extra()
     from belated.serve.store import verify as verification  # noqa: PLC0415
 
     with closing(existing(store)) as journal, progress_bar("folding", journal.last()) as progress:
@@ -203,7 +205,7 @@ def verify(store: Store = STORE) -> None:
         highlight=False,
     )
     if verdict.unchecked:
-        said = f"{verdict.unchecked:,} decisions were drawn from states too old to compare their probabilities with"
-        console.print(said, soft_wrap=True, highlight=False)
+        note = f"{verdict.unchecked:,} decisions were drawn from states that are too old to check their probabilities"
+        console.print(note, soft_wrap=True, highlight=False)
     if verdict.problems:
         raise typer.Exit(1)

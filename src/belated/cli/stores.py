@@ -1,4 +1,4 @@
-"""`belated migrate` and `belated copy`: where the journal is kept."""
+"""The commands `belated migrate` and `belated copy`."""
 
 from contextlib import closing
 from typing import Annotated
@@ -6,13 +6,13 @@ from typing import Annotated
 import typer
 
 from belated.cli.application import app, console
-from belated.cli.serve import STORE, Store, existing, extra, progress_bar
+from belated.cli.serve import STORE, Store, existing, progress_bar, require_extra
 
 
 @app.command()
 def migrate(store: Store = STORE) -> None:
-    """Make the tables of a store, or bring them to this release. It may be interrupted and run again."""
-    extra()
+    """Create the tables of a store, or update them to this release. Safe to interrupt and run again."""
+    require_extra()
     from belated.serve.store import opening as stores  # noqa: PLC0415
 
     steps = 0
@@ -24,13 +24,13 @@ def migrate(store: Store = STORE) -> None:
 
 @app.command()
 def copy(
-    source: Annotated[str, typer.Argument(help="The store to copy: a file, or a postgresql:// URL; it may be in use.")],
+    source: Annotated[str, typer.Argument(help="The store to copy. A file, or a postgresql:// URL. It may be in use.")],
     destination: Annotated[
-        str, typer.Argument(help="An empty one: a new file, or a database after `belated migrate`.")
+        str, typer.Argument(help="An empty store. A new file, or a database after `belated migrate`.")
     ],
 ) -> None:
-    """Copy a store into an empty one: entries with their places, snapshots and keys, all or nothing."""
-    extra()
+    """Copy entries, snapshots and keys into an empty store, in one transaction. Entries keep their numbers."""
+    require_extra()
     from belated.serve.store import opening as stores  # noqa: PLC0415
     from belated.serve.store.copy import copy as copy_store  # noqa: PLC0415
 
@@ -41,8 +41,8 @@ def copy(
     ):
         copied = copy_store(one, other, progress)
     console.print(
-        f"{copied.entries:,} entries, {copied.snapshots} snapshots and {copied.keys} keys are in "
-        f"{stores.shown(destination)} now; `belated verify --store ...` compares them with what they fold to",
+        f"copied {copied.entries:,} entries, {copied.snapshots} snapshots and {copied.keys} keys to "
+        f"{stores.shown(destination)}. Check them with `belated verify --store ...`",
         soft_wrap=True,
         highlight=False,
     )

@@ -228,7 +228,7 @@ def test_there_and_back_again(tmp_path: Path, database: str, lived: Driven) -> N
     file, back = str(lived.path), str(tmp_path / "back.db")
     for source, destination in ((file, database), (database, back)):
         said = run("copy", source, destination)
-        assert f"{lived.engine.fold.seq:,} entries, 2 snapshots and 2 keys are in {shown(destination)} now" in said
+        assert f"{lived.engine.fold.seq:,} entries, 2 snapshots and 2 keys to {shown(destination)}" in said
     contents = []
     for store in (file, database, back):
         with closing(open_journal(store)) as journal:
@@ -300,7 +300,7 @@ def test_what_comes_while_it_copies_is_left_out(tmp_path: Path, lived: Driven) -
         ("postgresql:/me:SECRET@host/data", "give postgresql://, or a file"),
         ("mysql://me:SECRET@host/data", "begins with 'mysql:/' is not known"),
         (".", "is a folder: name a file in it"),
-        ("", "empty name: set --store or BELATED_STORE"),
+        ("", "empty name. Set --store or BELATED_STORE"),
     ],
 )
 @pytest.mark.parametrize("command", ["migrate", "verify", "serve"])

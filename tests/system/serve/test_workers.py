@@ -94,7 +94,7 @@ def test_one_that_dies_is_replaced_and_nothing_is_lost(served: Served) -> None:
     until(lambda: len(children(served.process.pid) - first) == WORKERS)
     assert len(known) == 120
     assert served.stop() == 0
-    assert "a worker has ended: another takes its place" in (served.folder / "service.log").read_text()
+    assert "a worker has ended and is replaced" in (served.folder / "service.log").read_text()
 
 
 def test_the_store_is_sound_afterwards(tmp_path: Path) -> None:

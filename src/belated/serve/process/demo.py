@@ -1,4 +1,4 @@
-"""A demonstration: an experiment whose simulated users report late, or never, through the service's own API."""
+"""A demo experiment with simulated visitors. They use the HTTP API, and report late or never."""
 
 import heapq
 import random
@@ -19,13 +19,13 @@ SETTINGS: Final[dict[str, Any]] = {
     "default_outcome": 0,
 }
 EVERY: Final = 0.05  # seconds between visitors
-DELAY: Final = 5.0  # seconds: the median time to a report
+DELAY: Final = 5.0  # seconds, the median time until a report
 NEVER: Final = 0.15  # the share of visitors who never report
 
 
 @final
 class Demo:
-    """Visitors come one by one; each is decided for, and most report later, in any order."""
+    """Simulated visitors. Each gets a decision, and most report its outcome later, in any order."""
 
     def __init__(self, client: Client, seed: int | None = None) -> None:
         self._client, self._random, self._stop = client, random.Random(seed), Event()  # noqa: S311
@@ -33,22 +33,22 @@ class Demo:
         self._thread = Thread(target=self.run, name="belated-demo", daemon=True)
 
     def start(self) -> None:
-        """Make the experiment and let the visitors come."""
+        """Create the experiment and simulate visitors in another thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """No more visitors."""
+        """Stop the visitors."""
         self._stop.set()
 
     def run(self) -> None:
-        """The same in this thread."""
+        """Create the experiment and simulate visitors until `stop`."""
         self._client.create_experiment(**SETTINGS)
         while not self._stop.wait(EVERY):
             try:
                 self._visit()
                 self._report()
             except ServiceError:
-                self._stop.wait(1.0)  # the service is busy or stopping: visitors come back
+                self._stop.wait(1.0)  # the service is busy or stopping
 
     def _visit(self) -> None:
         decision = self._client.ask(NAME)

@@ -1,4 +1,4 @@
-"""Structured logs: a JSON object on each line of stderr."""
+"""Structured logs on stderr, one JSON object on each line."""
 
 import json
 import logging
@@ -11,7 +11,7 @@ USUAL: Final = vars(logging.makeLogRecord({})).keys() | {"message", "taskName", 
 
 @final
 class JsonLines(logging.Formatter):
-    """time, level, process, logger, message, and what was given as `extra`."""
+    """Formats a record as time, level, process, logger, message, and the fields of `extra`."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -28,7 +28,7 @@ class JsonLines(logging.Formatter):
 
 
 def start(*, access: bool = False) -> None:
-    """Send the logs of the service, and warnings of its libraries, to stderr; `access`: also every request."""
+    """Send the service's logs and its libraries' warnings to stderr. With `access` also log every request."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)

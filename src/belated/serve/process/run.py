@@ -1,4 +1,4 @@
-"""Running the service: the socket, the server, and what a first-time user reads."""
+"""Run one server process: its socket, its HTTP server and its store."""
 
 import gc
 import logging
@@ -24,18 +24,18 @@ from belated.serve.store.journal import Key
 from belated.serve.store.opening import shown
 
 PORT: Final = 8321
-SILENCE: Final = 3.0  # seconds of work before a word about it
-PATIENCE: Final = 10  # seconds for requests in flight when the service stops
-SWITCH: Final = 0.0001  # seconds after which a busy thread lets the other one in: the writer must not wait for 5 ms
-Announce = Callable[[str, bool], None]  # is told the address, and whether keys are needed
+COMPILE_NOTICE: Final = 3.0  # seconds of compiling before the log mentions it
+SHUTDOWN_TIMEOUT: Final = 10  # seconds for requests in flight when the service stops
+SWITCH_INTERVAL: Final = 0.0001  # seconds. With Python's 5 ms the writer would wait too long for its turn
+Announce = Callable[[str, bool], None]  # called with the address, and whether keys are needed
 log = logging.getLogger("belated.serve")
 
 
 def listen(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
-    """The socket, or an error that says what to do; `is_shared`: others may be bound to the same address."""
+    """Bind a socket. With `is_shared` other processes can bind the same address."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # also where it is shared: else none could start again
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # allows a restart, also of shared sockets
     if is_shared:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
@@ -43,27 +43,27 @@ def listen(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
     except (OSError, OverflowError) as error:
         sock.close()
         raise InvalidInput(
-            f"cannot listen on {host} port {port}: {error}; choose another with --host or --port"
+            f"cannot listen on {host} port {port}: {error}. Choose another with --host or --port"
         ) from error
     return sock
 
 
 def url_of(sock: socket.socket) -> str:
-    """Where the service can be reached."""
+    """The address of the service on this socket."""
     host, port = sock.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 @final
 class Server(uvicorn.Server):
-    """Tells the service at the first signal, so that endless answers end, and says when it is ready."""
+    """Uvicorn's server. Calls `ready` once it listens. Tells the service to end live streams at the first signal."""
 
     def __init__(self, service: Service, ready: Callable[[], None], *, access_log: bool) -> None:
         config = uvicorn.Config(
             build(service),
             log_config=None,
             access_log=access_log,
-            timeout_graceful_shutdown=PATIENCE,
+            timeout_graceful_shutdown=SHUTDOWN_TIMEOUT,
             server_header=False,
         )
         super().__init__(config)
@@ -75,7 +75,7 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """As uvicorn's, but a signal that was obeyed is not raised again: a stop that was asked for is no failure."""
+        """Like uvicorn's, but does not raise the signal again, so that a requested stop exits with 0."""
         before = {number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
@@ -89,9 +89,9 @@ class Server(uvicorn.Server):
 
 
 def warm_up() -> None:
-    """Load the compiled kernels before somebody waits for them; on a new machine this compiles them, and says so."""
-    said = Timer(SILENCE, lambda: log.warning("compiling the kernels, once on this machine"))
-    said.start()
+    """Load the compiled kernels before the first request. On a new machine this compiles them, and logs it."""
+    notice = Timer(COMPILE_NOTICE, lambda: log.warning("compiling the kernels, which happens once on a machine"))
+    notice.start()
     learner = FTRL(2, seed=0)
     first, second = learner.record_batch([0, 1], [0.5, 0.5])
     learner.record(0, 0.5)
@@ -103,12 +103,12 @@ def warm_up() -> None:
     learner.distribution()
     learner.measured_certificate()
     FTRL.restore(learner.snapshot())
-    said.cancel()
-    said.join()
+    notice.cancel()
+    notice.join()
 
 
 class Plan(NamedTuple):
-    """What is to be served, and where."""
+    """What to serve, and where."""
 
     store: str | Path
     host: str
@@ -119,28 +119,28 @@ class Plan(NamedTuple):
 
 
 def check_keys(plan: Plan, gate: Gate) -> None:
-    """Without keys the service stays on this machine."""
+    """Refuse to serve other machines without keys."""
     if not is_loopback(plan.host) and not gate.is_locked:
         raise InvalidInput(
-            f"without keys the service stays on this machine: make one with `belated keys create --scope admin "
-            f"--store {shown(plan.store)}` before you bind it to {plan.host}"
+            f"without keys the service stays on this machine. Make a key with `belated keys create --scope admin "
+            f"--store {shown(plan.store)}` before you bind to {plan.host}"
         )
 
 
 def serve(plan: Plan, announce: Sequence[Announce]) -> None:
-    """Serve until a signal comes; then answer what was accepted, and stop."""
+    """Serve until a signal comes. Then answer the accepted requests and stop."""
     with closing(listen(plan.host, plan.port)) as sock:
         warm_up()
         serve_on(sock, plan, announce)
 
 
 def serve_on(sock: socket.socket, plan: Plan, announce: Sequence[Announce]) -> None:
-    """The same on a socket that is bound; `announce` are told when it is ready."""
-    sys.setswitchinterval(SWITCH)
+    """Serve on a bound socket. Calls each of `announce` when it is ready."""
+    sys.setswitchinterval(SWITCH_INTERVAL)
     service = Service.open(plan.store, capacity=plan.capacity, lent=plan.lent)
     try:
         check_keys(plan, service.gate)
-        gc.freeze()  # what is loaded stays: a collector that walks over all of it would make somebody wait
+        gc.freeze()  # keep the loaded state out of collections, which would delay requests
         gc.set_threshold(20_000, 20, 100)
         url, entries = url_of(sock), service.engine.fold.seq
         log.info("start", extra={"store": shown(plan.store), "url": url, "entries": entries})
