@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from belated import InvalidInput, Simple, bounds, cli, lab
 from belated.lab.algorithms import ALGORITHMS, setting_of
-from belated.lab.compare.comparison import Comparison, compare, lower_bound, read_toml, tidy
+from belated.lab.comparisons.comparison import Comparison, compare, lower_bound, read_toml, tidy
 from belated.lab.problems.parsing import parse_delays, parse_losses
 
 SMALL = Comparison(("zs20-simple", "tsallis-inf"), "wave", "fixed:d=20", arms=4, rounds=800, seeds=3)

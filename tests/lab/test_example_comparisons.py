@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from belated import lab
-from belated.lab.compare.comparison import read_toml
+from belated.lab.comparisons.comparison import read_toml
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from belated import FTRL, Advanced, Decision, InvalidInput, Learner, Shadow, Simple, Tsallis, bounds, lab
 from belated.lab import progress
-from belated.lab.problems import problem as problems
+from belated.lab.problems.problem import _generator
 from tests.lab.test_problems import DELAYS, LOSSES
 from tests.support.catalogue import TUNINGS, ftrl
 
@@ -157,7 +157,7 @@ def test_the_game_reveals_just_what_each_kind_may_see(spy: Spy, expected: list[o
 def test_delays_losses_and_draws_come_from_independent_streams() -> None:
     for seed in range(20):
         learner = np.random.default_rng(seed).random(5)
-        streams = [problems._generator(seed, part).random(5) for part in (0, 1)]
+        streams = [_generator(seed, part).random(5) for part in (0, 1)]
         assert len({tuple(stream) for stream in (learner, *streams)}) == 3
     lost = lab.Problem(lab.Bernoulli(), lab.Lost(0.5, 0), n_arms=2, n_rounds=20_000)
     never = lost.draw_delays(3) == lab.NEVER
@@ -207,14 +207,14 @@ def test_progress_shows_after_two_seconds(monkeypatch: pytest.MonkeyPatch) -> No
     with progress.Progress("zs20-simple", 1000, console) as bar:
         bar.advance(100)
         assert screen.getvalue() == ""
-        monkeypatch.setattr(progress, "PATIENCE", -1.0)
+        monkeypatch.setattr(progress, "SHOW_AFTER", -1.0)
         bar.advance(400)
     assert "zs20-simple" in screen.getvalue()
     assert "50%" in screen.getvalue()
 
 
 def test_a_bar_inside_another_only_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "PATIENCE", -1.0)
+    monkeypatch.setattr(progress, "SHOW_AFTER", -1.0)
     outer, inner = io.StringIO(), io.StringIO()
     with progress.Progress("whole", 10, Console(file=outer, force_terminal=True)) as bar:
         with progress.Progress("part", 10, Console(file=inner, force_terminal=True)) as part:

@@ -11,11 +11,8 @@ import numpy as np
 import pytest
 
 from belated import FTRL, InvalidInput, Shadow, Simple, StoreError, lab
-from belated.lab.compare import comparison as comparisons
-from belated.lab.compare import fingerprint as fingerprints
-from belated.lab.compare import kept
-from belated.lab.compare import sweep as sweeps
-from belated.lab.compare.comparison import Comparison, compare
+from belated.lab.comparisons import fingerprint, finished_games, sweep
+from belated.lab.comparisons.comparison import Comparison, compare
 from tests.support.sweeps import files, same
 
 SMALL = Comparison(("zs20-simple", "bold"), "wave", "fixed:d=20", arms=4, rounds=500, seeds=3)
@@ -31,7 +28,7 @@ def heard(comparison: Comparison, folder: Path) -> str:
 def test_kept_games_are_the_same_bits_and_are_not_played_again(tmp_path: Path, monkeypatch: Any) -> None:
     first = compare(SMALL, workers=2)
     assert same(compare(SMALL, folder=tmp_path), first)
-    monkeypatch.setattr(sweeps, "play_whole", None)  # nothing can be played
+    monkeypatch.setattr(sweep, "play_whole", None)  # nothing can be played
     messages: list[str] = []
     again = compare(SMALL, folder=tmp_path, tell=messages.append)
     assert same(again, first)
@@ -114,9 +111,9 @@ def test_a_file_counts_by_what_is_in_it(tmp_path: Path) -> None:
 def test_another_environment_plays_anew(tmp_path: Path, monkeypatch: Any) -> None:
     for name in ("belated", "numpy", "arithmetic"):
         compare(SMALL, folder=tmp_path)
-        other = {**fingerprints.environment(), name: "another"}
+        other = {**fingerprint.environment(), name: "another"}
         with monkeypatch.context() as patch:
-            patch.setattr(fingerprints, "environment", lambda other=other: other)
+            patch.setattr(fingerprint, "environment", lambda other=other: other)
             assert heard(SMALL, tmp_path) == ""
 
 
@@ -184,10 +181,10 @@ def test_settings_are_told_apart_by_value_and_kind() -> None:
         np.nextafter(0.1, 1),
     ]
     values += [np.ones(2), np.ones(2, np.float32), np.ones((2, 1)), Shadow(), Shadow(doubt=1.6), Late(1), Late(2)]
-    assert len({fingerprints.fingerprint(value) for value in values}) == len(values)
-    assert fingerprints.fingerprint(Late(1)) == fingerprints.fingerprint(Late(1))
+    assert len({fingerprint.fingerprint_of(value) for value in values}) == len(values)
+    assert fingerprint.fingerprint_of(Late(1)) == fingerprint.fingerprint_of(Late(1))
     with pytest.raises(InvalidInput, match="an object of your own"):
-        fingerprints.fingerprint(FTRL(3))  # a learner has a generator inside
+        fingerprint.fingerprint_of(FTRL(3))  # a learner has a generator inside
 
 
 def test_a_folder_that_cannot_be_written_stops_the_sweep(tmp_path: Path) -> None:
@@ -223,12 +220,12 @@ def test_an_interrupted_sweep_keeps_every_finished_game(tmp_path: Path) -> None:
 
 
 def test_bounds_that_are_missing_stay_missing(tmp_path: Path) -> None:
-    played = kept.Played(np.array([0.1, -0.0]), np.array([np.pi, 1e300]), 0.5, None)
-    kept.write(tmp_path, "key", played)
-    found = kept.read(tmp_path, "key", 2)
+    played = finished_games.FinishedGame(np.array([0.1, -0.0]), np.array([np.pi, 1e300]), 0.5, None)
+    finished_games.write(tmp_path, "key", played)
+    found = finished_games.read(tmp_path, "key", 2)
     assert found is not None
     assert found.bound is None
     assert found.expected.tobytes() == played.expected.tobytes()
     assert found.suffered.tobytes() == played.suffered.tobytes()
-    assert kept.read(tmp_path, "key", 3) is None
-    assert comparisons.compare(Comparison(("exp3-doubling",), rounds=50, seeds=1), folder=tmp_path)[0].bound is None
+    assert finished_games.read(tmp_path, "key", 3) is None
+    assert compare(Comparison(("exp3-doubling",), rounds=50, seeds=1), folder=tmp_path)[0].bound is None

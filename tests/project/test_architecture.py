@@ -14,7 +14,7 @@ from typer.main import get_command
 import belated
 from belated import cli, errors, kernels, lab, paper, replay
 from belated.kernels import compiling
-from belated.lab.problems import parsing as named
+from belated.lab.problems import parsing
 from belated.serve.http.metrics import Metrics
 from belated.serve.http.routes import ROUTES
 from belated.serve.service.service import Service
@@ -90,7 +90,7 @@ def test_every_public_name_resolves_and_is_documented() -> None:
 
 def test_every_name_of_the_lab_is_in_its_document() -> None:
     document = (ROOT / "docs" / "lab.md").read_text()
-    for name in [*(a.name for a in lab.ALGORITHMS), *named.LOSSES, *named.DELAYS, *named.AROUND]:
+    for name in [*(a.name for a in lab.ALGORITHMS), *parsing.LOSSES, *parsing.DELAYS, *parsing.AROUND]:
         assert f"`{name}" in document, name
     for name in lab.__all__:
         assert re.search(rf"`(lab\.)?{name}\b", document), name

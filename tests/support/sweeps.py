@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from belated.lab.compare.comparison import Row
+from belated.lab.comparisons.comparison import Row
 
 RESULTS = ("results.csv", "results.parquet", "regret.png")
 

@@ -7,13 +7,12 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from belated import lab
 from belated.cli.application import app, console
 from belated.errors import InvalidInput
 from belated.lab.algorithms import ALGORITHMS
-from belated.lab.compare import comparison as comparisons
-from belated.lab.compare import dask as clusters
-from belated.lab.compare import figure as figures
-from belated.lab.compare.comparison import Comparison, Row
+from belated.lab.comparisons import dask_games, figure
+from belated.lab.comparisons.comparison import Comparison, Row, read_toml, summary, tidy
 from belated.lab.problems.parsing import AROUND, DELAYS, LOSSES, settings_of
 
 
@@ -58,10 +57,10 @@ def make_folder(out: Path | None) -> None:
 
 def play(comparison: Comparison, workers: int, dask: str | None, out: Path | None) -> list[Row]:
     """Play a comparison here or on Dask."""
-    with nullcontext() if dask is None else clusters.connect(dask, workers) as client:
+    with nullcontext() if dask is None else dask_games.connect(dask, workers) as client:
         make_folder(out)
         try:
-            return comparisons.compare(comparison, workers=workers, client=client, folder=out, tell=tell)
+            return lab.compare(comparison, workers=workers, client=client, folder=out, tell=tell)
         except KeyboardInterrupt:
             if out is not None:
                 tell(f"interrupted: what is finished is in {out}; the same command again plays the rest")
@@ -100,7 +99,7 @@ def compare(
     ] = None,
 ) -> None:
     """Compare algorithms on one problem: a ranked table, tidy results and a figure."""
-    settings = comparisons.read_toml(config) if config else {}
+    settings = read_toml(config) if config else {}
     flags = {"losses": losses, "delays": delays, "arms": arms, "rounds": rounds, "seeds": seeds}
     settings |= {name: value for name, value in flags.items() if value is not None}
     if algorithms is not None:
@@ -116,15 +115,15 @@ def compare(
     for heading in ("regret", "+-", "bound", "/ lower", "rounds/s"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("needs in advance")
-    for line in comparisons.summary(rows):
+    for line in summary(rows):
         table.add_row(*line)
     console.print(table)
     if len(rows) < len(comparison.algorithms):
         hint = "" if out is None else "; the same command again plays the rest"
         console.print(f"interrupted: only the algorithms that had finished all seeds are shown{hint}")
     if out is not None:
-        results = comparisons.tidy(rows)
+        results = tidy(rows)
         results.write_csv(out / "results.csv")
         results.write_parquet(out / "results.parquet")
-        figures.regret_figure(rows, title, out / "regret.png")
+        figure.regret_figure(rows, title, out / "regret.png")
         console.print(f"results.csv, results.parquet and regret.png are in {out}")

@@ -7,7 +7,7 @@
 """
 
 from belated.lab.algorithms import ALGORITHMS, Algorithm, find
-from belated.lab.compare.comparison import Comparison, compare, tidy
+from belated.lab.comparisons.comparison import Comparison, compare, tidy
 from belated.lab.games import replicas
 from belated.lab.games.certify import Certified, certify
 from belated.lab.games.play import Curves, default_checkpoints, play

@@ -6,12 +6,12 @@ import time
 from types import TracebackType
 from typing import Any, ClassVar, Self, final
 
-PATIENCE = 2.0  # seconds before it shows
+SHOW_AFTER = 2.0  # seconds before it shows
 
 
 @final
 class Progress:
-    """Counts rounds played, from any thread; draws a bar once they take longer than PATIENCE.
+    """Counts rounds played, from any thread; draws a bar once they take longer than SHOW_AFTER.
 
     Inside another one it only counts: the outer bar tells the whole.
     """
@@ -45,7 +45,7 @@ class Progress:
         with self._lock:
             self._done += rounds
             self._title = title or self._title
-            if self._bar is None and self._is_shown and time.monotonic() - self._started > PATIENCE:
+            if self._bar is None and self._is_shown and time.monotonic() - self._started > SHOW_AFTER:
                 self._open()
             if self._bar is not None:
                 self._bar.update(0, completed=self._done, description=self._title)

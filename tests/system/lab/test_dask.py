@@ -20,9 +20,8 @@ from rich.console import Console
 import belated
 from belated import ClusterError, InvalidInput, cli, lab
 from belated.lab import progress
-from belated.lab.compare import dask as clusters
-from belated.lab.compare import fingerprint as fingerprints
-from belated.lab.compare.comparison import Comparison, compare
+from belated.lab.comparisons import dask_games, fingerprint
+from belated.lab.comparisons.comparison import Comparison, compare
 from tests.support import dask_clusters as processes
 from tests.support.sweeps import continues, files, same
 
@@ -173,12 +172,12 @@ def test_an_interrupt_keeps_what_is_finished(client: Any, tmp_path: Path) -> Non
 
 
 def test_progress_counts_games_and_rounds(client: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(progress, "PATIENCE", -1.0)
+    monkeypatch.setattr(progress, "SHOW_AFTER", -1.0)
     screen = io.StringIO()
     problem = lab.Problem(lab.Wave(), lab.Fixed(3), 3, 200)
     algorithm = lab.find("uniform")
     with progress.Progress("games", 1000, Console(file=screen, force_terminal=True, width=80)) as bar:
-        run = clusters.on_dask(client, print)
+        run = dask_games.on_dask(client, print)
         games = {("uniform", seed): algorithm for seed in range(4)}
         run(games, problem, lab.default_checkpoints(200), lambda game, _: bar.advance(0, f"seed {game[1]}"), bar)
     assert "80%" in screen.getvalue()
@@ -200,7 +199,7 @@ def fails(capsys: Any, monkeypatch: Any, *arguments: str) -> str:
     "address", ["tcp://127.0.0.1:{port}", "127.0.0.1:{port}", "nowhere", "http://127.0.0.1:{port}"]
 )
 def test_an_address_that_nobody_answers(address: str, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(clusters, "PATIENCE", 1)
+    monkeypatch.setattr(dask_games, "CONNECT_TIMEOUT", 1)
     address = address.format(port=processes.free_port())
     error = fails(capsys, monkeypatch, "--rounds", "100", "--dask", address, "--out", str(tmp_path / "out"))
     assert f"no Dask scheduler answers at '{address}'" in error
@@ -246,7 +245,7 @@ def test_workers_that_would_not_give_the_same_bits_are_refused(tmp_path: Path, m
             assert messages == [f"no worker has joined {address} yet: waiting for one"]
             while client.run(os.getpid):  # until the scheduler knows that it is gone
                 time.sleep(0.05)
-        monkeypatch.setattr(clusters, "_check", lambda *_: None)  # as if it joined after the check
+        monkeypatch.setattr(dask_games, "_check", lambda *_: None)  # as if it joined after the check
         with (
             processes.worker(address, tmp_path, PYTHONPATH=other),
             pytest.raises(ClusterError, match="the worker would"),
@@ -282,11 +281,11 @@ def test_a_scheduler_that_dies_is_told(tmp_path: Path) -> None:
 
 def test_a_processor_that_computes_other_bits_has_another_environment() -> None:
     """NumPy's logarithms differ in the last bit with and without AVX-512."""
-    code = "from belated.lab.compare.fingerprint import environment; print(environment()['arithmetic'])"
+    code = "from belated.lab.comparisons.fingerprint import environment; print(environment()['arithmetic'])"
     environment = {**os.environ, "NPY_DISABLE_CPU_FEATURES": "X86_V4"}
     done = subprocess.run(  # noqa: S603
         [sys.executable, "-c", code], check=False, capture_output=True, text=True, env=environment
     )
     if done.returncode or "X86_V4" in done.stderr:
         pytest.skip("this processor has no AVX-512 to disable")
-    assert done.stdout.strip() != fingerprints.environment()["arithmetic"]
+    assert done.stdout.strip() != fingerprint.environment()["arithmetic"]

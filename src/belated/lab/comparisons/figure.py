@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from belated.lab.compare.comparison import Row
+from belated.lab.comparisons.comparison import Row
 
 TITLES = {"log": "log scale, triangles: the bounds", "linear": "linear scale"}
 

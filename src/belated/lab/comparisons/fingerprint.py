@@ -48,7 +48,7 @@ def _arithmetic() -> str:
     return hashlib.sha256(b"".join(values.tobytes() for values in made)).hexdigest()[:12]
 
 
-def fingerprint(*parts: Any) -> str:
+def fingerprint_of(*parts: Any) -> str:
     """Differs whenever a part, or the environment, does; objects of your own need a `fingerprint` to have one."""
     described = [_described(part) for part in (environment(), *parts)]
     return hashlib.sha256(json.dumps(described).encode()).hexdigest()

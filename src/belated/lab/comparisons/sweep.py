@@ -6,9 +6,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from belated.lab.algorithms import Algorithm
-from belated.lab.compare import kept
-from belated.lab.compare.fingerprint import fingerprint
-from belated.lab.compare.kept import Played
+from belated.lab.comparisons import finished_games
+from belated.lab.comparisons.fingerprint import fingerprint_of
+from belated.lab.comparisons.finished_games import FinishedGame
 from belated.lab.games.play import Integers, Watch, default_checkpoints, play_game, run_all, warm_up, watched
 from belated.lab.problems.losses import Matrix
 from belated.lab.problems.problem import Problem
@@ -17,17 +17,17 @@ from belated.validation import whole_number
 
 Game = tuple[str, int]  # an algorithm's name and a seed
 Games = Mapping[Game, Algorithm]
-Finish = Callable[[Game, Played], None]
+Finish = Callable[[Game, FinishedGame], None]
 Run = Callable[
     [Games, Problem, Integers, Finish, Progress], None
 ]  # plays the games, and tells of each that is finished
 
 
-def play_whole(algorithm: Algorithm, problem: Problem, seed: int, at: Integers, watch: Watch = iter) -> Played:
+def play_whole(algorithm: Algorithm, problem: Problem, seed: int, at: Integers, watch: Watch = iter) -> FinishedGame:
     """A game and what was proven of it beforehand: a pure function, wherever it is played."""
     warm_up()
     result, setting = play_game(algorithm, problem, seed, at, watch)
-    return Played(*result, algorithm.bound(setting))
+    return FinishedGame(*result, algorithm.bound(setting))
 
 
 def on_threads(workers: int) -> Run:
@@ -55,14 +55,14 @@ def sweep(
     run: Run,
     folder: Path | None,
     tell: Callable[[str], None],
-) -> dict[Game, Played]:
+) -> dict[Game, FinishedGame]:
     """A game for each algorithm and seed, taken from the folder if it is there; after Ctrl-C, the finished ones."""
     at = default_checkpoints(problem.n_rounds)
     games = {(algorithm.name, seed): algorithm for algorithm in algorithms for seed in range(n_seeds)}
-    keys = {} if folder is None else _keys(games, fingerprint(problem, at))
-    played: dict[Game, Played] = {}
+    keys = {} if folder is None else _keys(games, fingerprint_of(problem, at))
+    played: dict[Game, FinishedGame] = {}
     for game, key in keys.items():
-        found = kept.read(folder, key, at.size) if folder else None
+        found = finished_games.read(folder, key, at.size) if folder else None
         if found:
             played[game] = found
     if played:
@@ -70,9 +70,9 @@ def sweep(
     missing = {game: algorithm for game, algorithm in games.items() if game not in played}
     with Progress("games", len(missing) * problem.n_rounds) as progress:
 
-        def finish(game: Game, result: Played) -> None:
+        def finish(game: Game, result: FinishedGame) -> None:
             if folder:
-                kept.write(folder, keys[game], result)
+                finished_games.write(folder, keys[game], result)
             played[game] = result
             progress.advance(0, f"{len(played)} of {len(games)} games")
 
@@ -83,5 +83,5 @@ def sweep(
 
 def _keys(games: Games, common: str) -> dict[Game, str]:
     """The name of each game's file: all that determines its result."""
-    marks = {algorithm.name: fingerprint(common, algorithm)[:32] for algorithm in games.values()}
+    marks = {algorithm.name: fingerprint_of(common, algorithm)[:32] for algorithm in games.values()}
     return {(name, seed): f"{marks[name]}-{seed}" for name, seed in games}

@@ -12,9 +12,8 @@ import numpy as np
 from belated import bounds
 from belated.errors import InvalidInput
 from belated.lab.algorithms import BY_NAME, Algorithm, find
-from belated.lab.compare import dask as clusters
-from belated.lab.compare import sweep as sweeps
-from belated.lab.compare.kept import Played
+from belated.lab.comparisons import dask_games, sweep
+from belated.lab.comparisons.finished_games import FinishedGame
 from belated.lab.games.play import Curves, default_checkpoints
 from belated.lab.problems.delays import Delays, Fixed
 from belated.lab.problems.losses import Losses
@@ -116,9 +115,9 @@ def compare(
     """
     problem = comparison.problem.loaded()
     next(problem.loss_blocks(0, problem.draw_delays(0)))  # a file that does not fit is refused before any work
-    run = sweeps.on_threads(workers) if client is None else clusters.on_dask(client, tell)
+    run = sweep.on_threads(workers) if client is None else dask_games.on_dask(client, tell)
     place = None if folder is None else Path(folder)
-    played = sweeps.sweep(comparison.players, comparison.seeds, problem, run, place, tell)
+    played = sweep.sweep(comparison.players, comparison.seeds, problem, run, place, tell)
     rows = []
     for algorithm in comparison.players:
         games = [played[algorithm.name, seed] for seed in range(comparison.seeds) if (algorithm.name, seed) in played]
@@ -129,7 +128,7 @@ def compare(
     return sorted(rows, key=lambda row: row.regret)
 
 
-def _row(algorithm: Algorithm, problem: Problem, games: Sequence[Played]) -> Row:
+def _row(algorithm: Algorithm, problem: Problem, games: Sequence[FinishedGame]) -> Row:
     expected, suffered, seconds, proven = zip(*games, strict=True)
     at = default_checkpoints(problem.n_rounds)
     curves = Curves(np.arange(len(games)), at, np.array(expected), np.array(suffered), sum(seconds))

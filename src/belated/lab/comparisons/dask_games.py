@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from belated.errors import ClusterError
 from belated.lab.algorithms import BY_NAME, Algorithm, find
-from belated.lab.compare.fingerprint import environment
-from belated.lab.compare.kept import Played
-from belated.lab.compare.sweep import Finish, Game, Games, Run, play_whole
+from belated.lab.comparisons.fingerprint import environment
+from belated.lab.comparisons.finished_games import FinishedGame
+from belated.lab.comparisons.sweep import Finish, Game, Games, Run, play_whole
 from belated.lab.games.play import Integers
 from belated.lab.problems.problem import Problem
 from belated.lab.progress import Progress
@@ -21,7 +21,7 @@ from belated.validation import whole_number
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-PATIENCE = 10  # seconds for a scheduler to answer; one that is just being started may take a few
+CONNECT_TIMEOUT = 10  # seconds for a scheduler to answer; one that is just being started may take a few
 ATTEMPTS = 5  # times that Dask may blame a task for more than `allowed-failures` deaths of workers
 
 
@@ -37,7 +37,7 @@ def connect(address: str, workers: int) -> "Client":
         return client
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # should the scheduler go, we say so
     try:
-        return Client(address, timeout=PATIENCE)
+        return Client(address, timeout=CONNECT_TIMEOUT)
     except (OSError, ValueError) as error:
         raise ClusterError(
             f"no Dask scheduler answers at {address!r}: {error}; start one with `dask scheduler`, and give the address "
@@ -63,7 +63,7 @@ def on_dask(client: "Client", tell: Callable[[str], None]) -> Run:
 
 def _play_there(
     algorithm: str | Algorithm, seed: int, problem: Problem, at: Integers, wanted: Mapping[str, str]
-) -> Played:
+) -> FinishedGame:
     """One game, on a worker, if it computes the same bits as the client; workers may join at any time."""
     _agree(wanted, environment(), "the worker")
     return play_whole(find(algorithm) if isinstance(algorithm, str) else algorithm, problem, seed, at)
@@ -112,7 +112,7 @@ def _play_all(
                 completed.add(future)
                 continue
             game = waiting.pop(future)
-            if isinstance(outcome, Played):
+            if isinstance(outcome, FinishedGame):
                 finish(game, outcome)
                 progress.advance(problem.n_rounds)
                 continue
@@ -154,13 +154,13 @@ def _submit(client: "Client", games: Games, data: "Future", at: Integers) -> "di
     return dict(zip(client.map(_play_there, players, seeds, **told, pure=False), games, strict=True))
 
 
-def _outcome(client: "Client", future: "Future[Any]") -> Played | BaseException | None:
+def _outcome(client: "Client", future: "Future[Any]") -> FinishedGame | BaseException | None:
     """A finished game, or what went wrong with it; None if its worker died with the result, so that it is played again.
 
     Dask's `as_completed(with_results=True)` would wait for ever in the last case, should the game then fail.
     """
     try:
-        played: Played = future.result(timeout=PATIENCE)
+        played: FinishedGame = future.result(timeout=CONNECT_TIMEOUT)
     except (Exception, CancelledError):  # noqa: BLE001  (a game may raise anything)
         if future.status == "error":
             error: BaseException = future.exception()

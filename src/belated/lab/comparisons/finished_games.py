@@ -15,7 +15,7 @@ from belated.errors import StoreError
 DIGEST_BYTES = 32
 
 
-class Played(NamedTuple):
+class FinishedGame(NamedTuple):
     """What is left of a game: regret at the checkpoints, expected and suffered, its seconds, and what was proven."""
 
     expected: NDArray[np.float64]
@@ -29,7 +29,7 @@ def path_of(folder: Path, key: str) -> Path:
     return folder / "games" / key
 
 
-def write(folder: Path, key: str, played: Played) -> None:
+def write(folder: Path, key: str, played: FinishedGame) -> None:
     """Keep a game: the file appears under its name only when it is whole."""
     bound = math.nan if played.bound is None else played.bound
     content = np.concatenate([[played.seconds, bound], played.expected, played.suffered]).astype("<f8").tobytes()
@@ -43,7 +43,7 @@ def write(folder: Path, key: str, played: Played) -> None:
         raise StoreError(f"a game cannot be kept in {path.parent}: {error.strerror}; finished games stay") from error
 
 
-def read(folder: Path, key: str, n_checkpoints: int) -> Played | None:
+def read(folder: Path, key: str, n_checkpoints: int) -> FinishedGame | None:
     """The game that was kept, bit for bit; None if it is missing, torn, or another's."""
     try:
         content = path_of(folder, key).read_bytes()
@@ -58,7 +58,7 @@ def read(folder: Path, key: str, n_checkpoints: int) -> Played | None:
         return None
     (seconds, bound), curves = np.split(np.frombuffer(content, "<f8").astype(np.float64), [2])
     expected, suffered = curves.reshape(2, n_checkpoints)
-    return Played(expected, suffered, float(seconds), None if math.isnan(bound) else float(bound))
+    return FinishedGame(expected, suffered, float(seconds), None if math.isnan(bound) else float(bound))
 
 
 def _digest(key: str, content: bytes) -> bytes:
