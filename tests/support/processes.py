@@ -1,0 +1,9 @@
+"""Python code in a fresh process."""
+
+import subprocess
+import sys
+
+
+def run_python(code: str) -> str:
+    """Returns what the code printed."""
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()  # noqa: S603
