@@ -22,11 +22,11 @@ REPLICAS = {1: GREY, 2: "#9e7bc4", 4: "#6a3d9a", 8: "#3b1a63"}
 
 def which_tuning(n_arms: int = 10, n_rounds: int = 50_000, seeds: range = range(1000, 1008)) -> None:
     """A row for each family of problems, a dot for each tuning: its regret over the least of all four."""
-    tunings: dict[str, tuple[belated.Tuning, str, str]] = {
-        "Tsallis (ignores delays)": (belated.Tsallis(), GREY, "s"),
-        "Simple": (belated.Simple(), GREEN, "^"),
-        "Advanced": (belated.Advanced(), ORANGE, "D"),
-        "Shadow (default)": (belated.Shadow(), BLUE, "o"),
+    tunings: dict[str, tuple[belated.tunings.Tuning, str, str]] = {
+        "Tsallis (ignores delays)": (belated.tunings.Tsallis(), GREY, "s"),
+        "Simple": (belated.tunings.Simple(), GREEN, "^"),
+        "Advanced": (belated.tunings.Advanced(), ORANGE, "D"),
+        "Shadow (default)": (belated.tunings.Shadow(), BLUE, "o"),
     }
     names = list(families(n_rounds))
     regrets = np.zeros((len(names), len(tunings)))
@@ -74,7 +74,7 @@ def certificates(n_arms: int = 10, n_rounds: int = 20_000, seeds: range = range(
     for axis, (title, family) in zip(axes, problems.items(), strict=True):
         problem = lab.Problem(*family, n_arms, n_rounds)
         at = np.unique(np.geomspace(50, n_rounds, 40).astype(int)).tolist()
-        certified = lab.certify(belated.Shadow(), problem, seeds, checkpoints=at)
+        certified = lab.certify(belated.tunings.Shadow(), problem, seeds, checkpoints=at)
         shown = (("proven", certified.proven, ORANGE), ("measured", certified.measured, BLUE))
         for name, values, colour in (*shown, ("regret", certified.regret, "black")):
             mean = values.mean(axis=0)

@@ -26,7 +26,7 @@ def ours(n_arms: int, n_rounds: int) -> Callable[[], float]:
 
     def run() -> float:
         started = time.perf_counter()
-        lab.play(belated.Advanced(), problem(n_arms, n_rounds), [1])
+        lab.play(belated.tunings.Advanced(), problem(n_arms, n_rounds), [1])
         return (time.perf_counter() - started) / n_rounds * 1e6
 
     return run
@@ -80,7 +80,7 @@ def flat_cost() -> None:
 
     def hundred_short_games() -> float:
         started = time.perf_counter()
-        lab.play(belated.Advanced(), many, range(100))
+        lab.play(belated.tunings.Advanced(), many, range(100))
         return (time.perf_counter() - started) / 1e6 * 1e6
 
     short, middle, long = best_of(4, hundred_short_games, ours(10, 1_000_000), ours(10, 10_000_000))
@@ -95,7 +95,7 @@ def two_workers() -> None:
 
     def run(workers: int) -> float:
         started = time.perf_counter()
-        lab.play(belated.Advanced(), game, range(8), workers=workers)
+        lab.play(belated.tunings.Advanced(), game, range(8), workers=workers)
         return time.perf_counter() - started
 
     one, two = best_of(6, lambda: run(1), lambda: run(2))
@@ -108,7 +108,7 @@ def memory() -> None:
     code = (
         "import belated; from benchmarks.judging import memory_of; from belated import lab as games;"
         "problem = games.Problem(games.Bernoulli(), games.Geometric(100), 10, 10_000_000);"
-        "games.play(belated.Advanced(), problem, [1]);"
+        "games.play(belated.tunings.Advanced(), problem, [1]);"
         "print(memory_of(what='VmHWM'))"
     )
     here = Path(__file__).parent.parent

@@ -15,7 +15,10 @@ from belated.lab.intervals import half_width
 N_ARMS, N_ROUNDS, SEEDS = 10, 20_000, range(8)
 DELAY = lab.Geometric(10)
 LOSSES: dict[str, lab.Losses] = {"coin flips": lab.Bernoulli(0.3), "sine": lab.Sine(period=2000.0)}
-TUNINGS: dict[str, belated.Tuning] = {"Shadow": belated.Shadow(), "Advanced": belated.Advanced()}
+TUNINGS: dict[str, belated.tunings.Tuning] = {
+    "Shadow": belated.tunings.Shadow(),
+    "Advanced": belated.tunings.Advanced(),
+}
 LAGS = (20, 100, 250, 500)
 JOURNAL = 0  # in place of a number of replicas: any number above 1 that fold one journal
 

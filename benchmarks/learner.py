@@ -10,10 +10,11 @@ import numpy as np
 
 import belated
 from belated import kernels
+from belated.arrays import Floats
 from benchmarks.judging import best_of, judge, memory_of, timed
 
 
-def ours(n_arms: int, delay: int, tuning: belated.Tuning | None = None) -> Callable[[int], None]:
+def ours(n_arms: int, delay: int, tuning: belated.tunings.Tuning | None = None) -> Callable[[int], None]:
     """Belated's learner, by default the default one, with feedback `delay` rounds late."""
     learner = belated.FTRL(n_arms, tuning, seed=1)
     learner.ask(delay)
@@ -73,8 +74,8 @@ def warm_rounds(
     clocks: kernels.Records,
     ledger: kernels.Records,
     policies: kernels.Policies,
-    cdf: kernels.Floats,
-    uniforms: kernels.Floats,
+    cdf: Floats,
+    uniforms: Floats,
 ) -> None:
     """Whole rounds with feedback 100 rounds late: the rates, the argmin, the draw, the clock, a report."""
     n_arms = policies.shape[2]
@@ -90,7 +91,7 @@ def kernel_alone() -> None:
     """A warm round of the kernel at k = 1000, against np.exp of 1,000 doubles."""
     print("\nkernel alone, k = 1000, feedback 100 rounds late, beta as in ZS20's tunings")
     n_arms, rounds = 1000, 1000
-    learner = belated.FTRL(n_arms, belated.Simple(), seed=1)
+    learner = belated.FTRL(n_arms, belated.tunings.Simple(), seed=1)
     learner.ask(100)
     generator, doubles, out = np.random.default_rng(1), np.random.default_rng(2).random(1000), np.empty(1000)
 

@@ -36,7 +36,7 @@ def reading_and_judging() -> None:
     part = replay.Log(
         log.arm_names, log.times[first], log.arms[first], log.outcomes[first], log.outcome_times[first], chances
     )
-    replay.evaluate(part, belated.Shadow())  # compiles
+    replay.evaluate(part, belated.tunings.Shadow())  # compiles
     started = time.perf_counter()
-    replay.evaluate(part, belated.Shadow())
+    replay.evaluate(part, belated.tunings.Shadow())
     judge("off-policy, the default tuning", (time.perf_counter() - started) / JUDGED * 1e6, 60, "us", at_most=True)

@@ -1,6 +1,6 @@
 """The shadow's promises: regret on problems it was not tuned on, and its cost.
 
-The settings of belated.Shadow were chosen on the problems of shadow_search.py; these here are others.
+The settings of belated.tunings.Shadow were chosen on the problems of shadow_search.py; these here are others.
 """
 
 import math
@@ -16,7 +16,11 @@ from belated import lab
 from benchmarks.judging import best_of, judge, timed
 from benchmarks.learner import ours
 
-RIVALS = {"blind": belated.Tsallis(), "simple": belated.Simple(), "advanced": belated.Advanced()}
+RIVALS = {
+    "blind": belated.tunings.Tsallis(),
+    "simple": belated.tunings.Simple(),
+    "advanced": belated.tunings.Advanced(),
+}
 SEEDS = range(1000, 1008)
 
 
@@ -48,7 +52,7 @@ def ratios(n_arms: int, n_rounds: int) -> list[list[float]]:
 
     def regrets(family: tuple[lab.Losses, lab.Delays]) -> list[float]:
         problem = lab.Problem(*family, n_arms, n_rounds)
-        players = [*RIVALS.values(), belated.Shadow()]
+        players = [*RIVALS.values(), belated.tunings.Shadow()]
         return [float(lab.play(player, problem, SEEDS, checkpoints=[n_rounds]).mean[-1]) for player in players]
 
     print(f"\n  k = {n_arms}, n = {n_rounds:,}{'':18}" + "".join(f"{name:>9}" for name in (*RIVALS, "shadow", "ratio")))
@@ -77,7 +81,7 @@ def regret() -> None:
     judge("geometric mean of all ratios", float(np.exp(np.log(everything).mean())), 1.3, "x", at_most=True)
 
 
-def game_time(tuning: belated.Tuning, problem: lab.Problem) -> Callable[[], float]:
+def game_time(tuning: belated.tunings.Tuning, problem: lab.Problem) -> Callable[[], float]:
     """Microseconds a round of a whole compiled game."""
 
     def run() -> float:
@@ -97,8 +101,10 @@ def cost() -> None:
             "wave": (lab.Wave(), lab.Fixed(100)),
         }.items():
             problem = lab.Problem(*family, k, n)
-            advanced, shadow = best_of(12, *(game_time(t, problem) for t in (belated.Advanced(), belated.Shadow())))
+            advanced, shadow = best_of(
+                12, *(game_time(t, problem) for t in (belated.tunings.Advanced(), belated.tunings.Shadow()))
+            )
             judge(f"k = {k}: compiled game, {name}", shadow / advanced, 2.2, "x", at_most=True)
-        plays = [ours(k, 100, tuning) for tuning in (belated.Advanced(), belated.Shadow())]
+        plays = [ours(k, 100, tuning) for tuning in (belated.tunings.Advanced(), belated.tunings.Shadow())]
         advanced, shadow = best_of(20, *(partial(timed, 1000, play) for play in plays))
         judge(f"k = {k}: ask + tell, feedback 100 rounds late", shadow / advanced, 2.2, "x", at_most=True)

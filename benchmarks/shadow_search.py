@@ -1,4 +1,4 @@
-"""How belated.Shadow was chosen: designs compared on problems of their own (`python benchmarks/shadow_search.py`).
+"""How Shadow was chosen: designs compared on problems of their own (`python benchmarks/shadow_search.py`).
 
 Most designs play beta_t = min{ b_t, gain * damage }, b_t = scale sqrt(D_t / ln k), and differ in what they call damage:
 
@@ -7,11 +7,11 @@ Most designs play beta_t = min{ b_t, gain * damage }, b_t = scale sqrt(D_t / ln 
     arrival     the same with the learner of the moment of arrival in place of y
     twin        a careful learner z on the same estimates:  (loss - mean) (1 - z / x)
 
-The damage is the running maximum of the sum, less `doubt` standard deviations. `forget` starts the sum anew whenever it
-is negative; `tail` adds the average damage for every round that is not measured yet.
+The damage is the running maximum of the sum, less `switch_threshold` standard deviations. `forget` starts the sum anew
+whenever it is negative; `tail` adds the average damage for every round that is not measured yet.
 
     leader      a bold learner y and a careful one z, and the one ahead decides: x = z while the sum of
-                (loss - mean) (y - z) / x exceeds `doubt` standard deviations, x = y otherwise
+                (loss - mean) (y - z) / x exceeds `switch_threshold` standard deviations, x = y otherwise
 """
 
 import math
@@ -40,7 +40,7 @@ class Design(NamedTuple):
     kind: int
     scale: float = 1.0
     gain: float = 3.0
-    doubt: float = 0.0
+    switch_threshold: float = 0.0
     forget: bool = False
     tail: float = 0.0
 
@@ -52,25 +52,25 @@ DESIGNS = {
     "in order, delta, cap twice as high": Design(DELTA, scale=2.0),
     "in order, delta, forget": Design(DELTA, forget=True),
     "in order, delta, tail": Design(DELTA, tail=1.0),
-    "in order, delta, 2 deviations, gain 40": Design(DELTA, gain=40.0, doubt=2.0),
+    "in order, delta, 2 deviations, gain 40": Design(DELTA, gain=40.0, switch_threshold=2.0),
     "in order, bounded": Design(BOUNDED),
     "in order, exact gap - sqrt(k/t)": Design(GAP),
     "arrival, delta": Design(ARRIVAL),
     "twin, gain 10": Design(TWIN, gain=10.0),
     "twin, scale 2, gain 10": Design(TWIN, scale=2.0, gain=10.0),
-    "twin, scale 2, gain 20, 2 deviations": Design(TWIN, scale=2.0, gain=20.0, doubt=2.0),
-    "twin, the same, forget": Design(TWIN, scale=2.0, gain=20.0, doubt=2.0, forget=True),
-    "twin - mean, scale 2, gain 40, 2 deviations": Design(TWIN_MEAN, scale=2.0, gain=40.0, doubt=2.0),
-    "twin - mean, scale 3, gain 40, 2 deviations": Design(TWIN_MEAN, scale=3.0, gain=40.0, doubt=2.0),
-    "twin - mean, scale 3, gain 100, 1.5 deviations": Design(TWIN_MEAN, scale=3.0, gain=100.0, doubt=1.5),
-    "twin - mean, scale 3, gain 100, 2 deviations": Design(TWIN_MEAN, scale=3.0, gain=100.0, doubt=2.0),
-    "twin - mean, the same, forget": Design(TWIN_MEAN, scale=3.0, gain=100.0, doubt=2.0, forget=True),
-    "leader, scale 2, 1.5 deviations": Design(LEADER, scale=2.0, doubt=1.5),
-    "leader, scale 3, 1 deviation": Design(LEADER, scale=3.0, doubt=1.0),
-    "leader, scale 3, 1.5 deviations": Design(LEADER, scale=3.0, doubt=1.5),
-    "leader, scale 3, 2 deviations": Design(LEADER, scale=3.0, doubt=2.0),
-    "leader, scale 3, 1.5 deviations, forget": Design(LEADER, scale=3.0, doubt=1.5, forget=True),
-    "leader, scale 4, 1.5 deviations": Design(LEADER, scale=4.0, doubt=1.5),
+    "twin, scale 2, gain 20, 2 deviations": Design(TWIN, scale=2.0, gain=20.0, switch_threshold=2.0),
+    "twin, the same, forget": Design(TWIN, scale=2.0, gain=20.0, switch_threshold=2.0, forget=True),
+    "twin - mean, scale 2, gain 40, 2 deviations": Design(TWIN_MEAN, scale=2.0, gain=40.0, switch_threshold=2.0),
+    "twin - mean, scale 3, gain 40, 2 deviations": Design(TWIN_MEAN, scale=3.0, gain=40.0, switch_threshold=2.0),
+    "twin - mean, scale 3, gain 100, 1.5 deviations": Design(TWIN_MEAN, scale=3.0, gain=100.0, switch_threshold=1.5),
+    "twin - mean, scale 3, gain 100, 2 deviations": Design(TWIN_MEAN, scale=3.0, gain=100.0, switch_threshold=2.0),
+    "twin - mean, the same, forget": Design(TWIN_MEAN, scale=3.0, gain=100.0, switch_threshold=2.0, forget=True),
+    "leader, scale 2, 1.5 deviations": Design(LEADER, scale=2.0, switch_threshold=1.5),
+    "leader, scale 3, 1 deviation": Design(LEADER, scale=3.0, switch_threshold=1.0),
+    "leader, scale 3, 1.5 deviations": Design(LEADER, scale=3.0, switch_threshold=1.5),
+    "leader, scale 3, 2 deviations": Design(LEADER, scale=3.0, switch_threshold=2.0),
+    "leader, scale 3, 1.5 deviations, forget": Design(LEADER, scale=3.0, switch_threshold=1.5, forget=True),
+    "leader, scale 4, 1.5 deviations": Design(LEADER, scale=4.0, switch_threshold=1.5),
 }
 
 
@@ -108,7 +108,7 @@ def play(  # noqa: C901, PLR0912, PLR0915  (all designs side by side)
     skipped_in: NDArray[np.int64],
     kind: int,
     gain: float,
-    doubt: float,
+    switch_threshold: float,
     forget: bool,
     tail: float,
 ) -> float:
@@ -126,7 +126,7 @@ def play(  # noqa: C901, PLR0912, PLR0915  (all designs side by side)
         unmeasured = (t - next_round) * max(0.0, total) / max(1, measured) * tail
         beta[t] = max(beta[t - 1] if t else 0.0, min(careful[t], gain * (damage + unmeasured)))
         if kind == LEADER:
-            beta[t] = careful[t] if total > doubt * math.sqrt(1 + squares) else 0.0
+            beta[t] = careful[t] if total > switch_threshold * math.sqrt(1 + squares) else 0.0
         _solve(bold, cdf, alpha, beta[t], t)
         arm = kernels.draw(bold[kernels.X], cdf, uniforms[t])
         arms[t], x[t] = arm, bold[kernels.X, arm]
@@ -151,7 +151,7 @@ def play(  # noqa: C901, PLR0912, PLR0915  (all designs side by side)
                 saving = (loss - mean) * (y_drawn[s] - y) / x[s]
                 total, squares = total + saving, squares + saving * saving
                 total = max(0.0, total) if forget else total
-                damage = max(damage, total - doubt * math.sqrt(squares))
+                damage = max(damage, total - switch_threshold * math.sqrt(squares))
                 suffered, reported = suffered + loss, reported + 1
             state[s] = 1 if state[s] == 0 else state[s]
             s = following[s]
@@ -169,7 +169,7 @@ def play(  # noqa: C901, PLR0912, PLR0915  (all designs side by side)
                 other[kernels.LOSSES, a] += loss / x[s]
                 total, squares, measured = total + saving, squares + saving * saving, measured + 1
                 total = max(0.0, total) if forget else total
-                damage = max(damage, total - doubt * math.sqrt(squares))
+                damage = max(damage, total - switch_threshold * math.sqrt(squares))
             elif 0 < skipped_in[s] <= t + 1:
                 state[s] = 2
             else:
@@ -273,8 +273,8 @@ def regrets(problem: lab.Problem, seed: int) -> list[float]:
     arrivals, uniforms = kernels.arrivals(delays), np.random.default_rng(seed).random(problem.n_rounds)
     found = []
     for design in DESIGNS.values():
-        rates = schedule(belated.Advanced(design.scale), problem.n_arms, delays)
-        settings: tuple[Any, ...] = (design.kind, design.gain, design.doubt, design.forget, design.tail)
+        rates = schedule(belated.tunings.Advanced(design.scale), problem.n_arms, delays)
+        settings: tuple[Any, ...] = (design.kind, design.gain, design.switch_threshold, design.forget, design.tail)
         found.append(play(losses, uniforms, *arrivals, rates.beta, rates.skipped_in, *settings))
     return list(np.array(found) - losses.sum(axis=0).min())
 
@@ -282,7 +282,7 @@ def regrets(problem: lab.Problem, seed: int) -> list[float]:
 def main() -> None:
     """A line for each design: the worst ratio and the geometric mean, for each number of arms."""
     n, seeds, sizes = 20_000, range(6), (2, 10, 50)
-    rivals = (belated.Tsallis(), belated.Simple(), belated.Advanced())
+    rivals = (belated.tunings.Tsallis(), belated.tunings.Simple(), belated.tunings.Advanced())
     rows: dict[int, Floats] = {}
     for k in sizes:
 

@@ -4,7 +4,7 @@ import json
 
 import belated
 
-learner = belated.FTRL(n_arms=4, seed=3)
+learner = belated.FTRL(4, seed=3)
 open_decisions = learner.ask(100)
 
 stored = json.dumps(learner.snapshot())

@@ -4,7 +4,7 @@ import random
 
 import belated
 
-learner = belated.FTRL(n_arms=3)
+learner = belated.FTRL(3)
 waiting = []  # visitors whose outcome is not known yet
 for _visitor in range(50_000):
     waiting.append(learner.ask())  # a Decision(round, arm, probability)

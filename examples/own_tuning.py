@@ -5,7 +5,7 @@ import math
 import belated
 
 
-class Cautious(belated.Tuning):
+class Cautious(belated.tunings.Tuning):
     """Counts every outstanding round twice."""
 
     def rates(self, n_arms: int, round: int, outstanding: int, backlog: int) -> tuple[float, float]:
@@ -14,7 +14,7 @@ class Cautious(belated.Tuning):
 
 
 delays = [50] * 10_000
-for tuning in (belated.Simple(), Cautious()):
+for tuning in (belated.tunings.Simple(), Cautious()):
     print(f"{tuning!r:60.60} certificate {belated.bounds.certificate(4, delays, tuning):7.1f}")
 
 learner = belated.FTRL(4, Cautious(), seed=1)

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 import belated
 
 N_ARMS, N_ROUNDS, SEEDS = 10, 10_000, range(5)
-TUNINGS: dict[str, belated.Tuning] = {
-    "shadow": belated.Shadow(),
-    "simple": belated.Simple(),
-    "advanced": belated.Advanced(),
-    "adaptive Exp3": belated.AdaptiveExp3(),
-    "delay-blind": belated.Tsallis(),
+TUNINGS: dict[str, belated.tunings.Tuning] = {
+    "shadow": belated.tunings.Shadow(),
+    "simple": belated.tunings.Simple(),
+    "advanced": belated.tunings.Advanced(),
+    "adaptive Exp3": belated.tunings.AdaptiveExp3(),
+    "delay-blind": belated.tunings.Tsallis(),
 }
 Game = tuple[NDArray[np.float64], NDArray[np.int64]]
 

@@ -10,15 +10,16 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from belated import kernels
+from belated.arrays import Floats, Integers
 from belated.errors import InvalidInput
-from belated.tunings import DEFAULT, Schedule, Shadow, Tuning, outstanding_counts, schedule
+from belated.tunings import Schedule, Shadow, Tuning, as_tuning, outstanding_counts, schedule
 from belated.validation import as_delays, whole_number
 
 
-def clip(delays: ArrayLike) -> NDArray[np.int64]:
+def clip(delays: ArrayLike) -> Integers:
     """Delays no longer than the game: d_t <= n - t."""
     waits = as_delays(delays)
     return np.minimum(waits, np.arange(waits.size - 1, -1, -1))
@@ -90,13 +91,11 @@ def certificate(n_arms: int, delays: ArrayLike, tuning: Tuning | None = None) ->
     shadow the rates are its careful ones, and more is added (docs/theory/shadow.md).
     """
     n_arms, waits = whole_number("n_arms", n_arms, 1), as_delays(delays)
-    return min(float(waits.size), uncapped_certificate(n_arms, waits, tuning or DEFAULT)) if n_arms > 1 else 0.0
+    return min(float(waits.size), uncapped_certificate(n_arms, waits, as_tuning(tuning))) if n_arms > 1 else 0.0
 
 
-def uncapped_certificate(n_arms: int, waits: NDArray[np.int64], tuning: Tuning) -> float:
+def uncapped_certificate(n_arms: int, waits: Integers, tuning: Tuning) -> float:
     """The certificate without the trivial bound n."""
-    if not isinstance(tuning, Tuning):
-        raise InvalidInput(f"tuning must be a belated.Tuning, such as belated.Shadow(), got {tuning!r}")
     rates = schedule(tuning, n_arms, waits)
     n, rounds = waits.size, np.arange(1, waits.size + 1)
     arrives = rounds + np.minimum(waits, n)
@@ -108,31 +107,31 @@ def uncapped_certificate(n_arms: int, waits: NDArray[np.int64], tuning: Tuning) 
     return kernels.penalty(n_arms, rates.alpha[-1], rates.beta[-1]) + float(charge.sum())
 
 
-def drifts(rates: Schedule) -> NDArray[np.float64]:
+def drifts(rates: Schedule) -> Floats:
     """sum_{t <= r} 1 / (beta_t + alpha_t / 2) for r = 0..n; more than 1 at once would only cost digits."""
     return np.append(0.0, np.cumsum(np.minimum(1.0, 1 / (rates.beta + rates.alpha / 2))))
 
 
-def stability(n_arms: int, alpha: NDArray[np.float64], beta: Any) -> NDArray[np.float64]:
+def stability(n_arms: int, alpha: Floats, beta: Any) -> Floats:
     """k / (alpha_s sqrt(k) + 2 beta_s) of every round s, at most 1."""
     return np.asarray(np.minimum(1.0, n_arms / (alpha * math.sqrt(n_arms) + 2 * beta)))
 
 
-def charges(n_arms: int, waits: NDArray[np.int64], rates: Schedule, entropy: Any) -> NDArray[np.float64]:
+def charges(n_arms: int, waits: Integers, rates: Schedule, entropy: Any) -> Floats:
     """min{ 1, k / (alpha_s sqrt(k) + 2 entropy_s) + H_s } of every round s."""
     n, rounds, drift = waits.size, np.arange(1, waits.size + 1), drifts(rates)
     waiting = drift[np.minimum(rounds + np.minimum(waits, n), n)] - drift[rounds]
     return np.minimum(1.0, stability(n_arms, rates.alpha, entropy) + waiting)
 
 
-def shadow_certificate(n_arms: int, waits: NDArray[np.int64], rates: Schedule) -> float:
+def shadow_certificate(n_arms: int, waits: Integers, rates: Schedule) -> float:
     """penalty_n + sum_s min{ 1, sqrt(k) / alpha_s + H_s } + W + 1 with the shadow's rates (docs/theory/shadow.md)."""
     charge = charges(n_arms, waits, rates, 0.0)
     total = kernels.penalty(n_arms, rates.alpha[-1], rates.beta[-1]) + float(charge.sum())
-    return total + exposure(n_arms, waits, rates) + 1
+    return total + peak_uncharged(n_arms, waits, rates) + 1
 
 
-def exposure(n_arms: int, waits: NDArray[np.int64], rates: Schedule) -> float:
+def peak_uncharged(n_arms: int, waits: Integers, rates: Schedule) -> float:
     """W = max_t of the sum of (1 - charge_s so far) over the rounds s open after decision t (docs/theory/shadow.md)."""
     n, rounds, drift = waits.size, np.arange(1, waits.size + 1), drifts(rates)
     base = drift[rounds] - stability(n_arms, rates.alpha, 0.0)
@@ -145,7 +144,7 @@ def exposure(n_arms: int, waits: NDArray[np.int64], rates: Schedule) -> float:
     return float((np.cumsum(open_rounds) * (1 - np.append(drift, 0.0)) + np.cumsum(bases)).max())
 
 
-def allowances(n_arms: int, waits: NDArray[np.int64], rates: Schedule) -> NDArray[np.float64]:
+def allowances(n_arms: int, waits: Integers, rates: Schedule) -> Floats:
     """For each round t the penalty so far plus the charges of the rounds reported before it (docs/theory/shadow.md)."""
     n, arrives = waits.size, np.arange(waits.size) + waits
     closed = np.zeros(n + 1)

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from belated import kernels
-from belated.errors import ImproperRule
+from belated.arrays import Floats, Integers
+from belated.errors import ImproperRule, InvalidInput
 from belated.kernels import LARGEST_RATE, SMALLEST_RATE
 from belated.validation import as_delays, as_float, positive_number, truth, whole_number
 
@@ -100,17 +101,17 @@ class Shadow(Tuning):
     bold:    alpha_t = sqrt(t),  beta_t = 0                             (Tsallis)
     careful: alpha_t = sqrt(t),  beta_t = scale sqrt(D_t / ln k)        (Advanced)
 
-    The careful one decides while its lead in the rounds reported so far exceeds `doubt` standard deviations, and for
-    good once more is lost than its guarantee allows (docs/theory/shadow.md):
+    The careful one decides while its lead in the rounds reported so far exceeds `switch_threshold` standard deviations.
+    It decides forever once more is lost than its guarantee allows (docs/theory/shadow.md).
     Reg <= 4 sqrt(kn) + (scale + 2 / scale) sqrt(D ln k) + sqrt(2 D) + 2, without refresh and batches
     """
 
     scale: float = 3.0
-    doubt: float = 1.5
+    switch_threshold: float = 1.5
     elementwise = True
 
     def __post_init__(self) -> None:
-        for name in ("scale", "doubt"):
+        for name in ("scale", "switch_threshold"):
             object.__setattr__(self, name, positive_number(name, getattr(self, name)))
 
     def rates(
@@ -206,6 +207,15 @@ class Masoudian2022(Tuning):
 DEFAULT = Shadow()  # docs/which-tuning.md says why
 
 
+def as_tuning(tuning: Any) -> Tuning:
+    """The tuning, the default one for None."""
+    if tuning is None:
+        return DEFAULT
+    if not isinstance(tuning, Tuning):
+        raise InvalidInput(f"tuning must be a belated.tunings.Tuning, such as belated.tunings.Shadow(), got {tuning!r}")
+    return tuning
+
+
 def proper_rates(tuning: Tuning, round: int, before: tuple[float, float], rates: Any) -> tuple[float, float]:
     """The rates of a round as floats, if they may follow those of the round before; an ImproperRule otherwise."""
     try:
@@ -233,13 +243,13 @@ def proper_patience(tuning: Tuning, n_arms: int) -> float:
 class Schedule(NamedTuple):
     """What a tuning does in every round of a game whose delays are known."""
 
-    alpha: NDArray[np.float64]
-    beta: NDArray[np.float64]
-    backlog: NDArray[np.int64]
-    skipped_in: NDArray[np.int64]  # the round that stopped counting this one; 0: none did
+    alpha: Floats
+    beta: Floats
+    backlog: Integers
+    skipped_in: Integers  # the round that stopped counting this one; 0: none did
 
 
-def outstanding_counts(delays: NDArray[np.int64]) -> NDArray[np.int64]:
+def outstanding_counts(delays: Integers) -> Integers:
     """o_t = #{ s < t : s + d_s >= t }; their sum is D (ZS20, Section 2)."""
     n = delays.size
     change = np.zeros(n + 2, np.int64)
@@ -257,7 +267,7 @@ def schedule(tuning: Tuning, n_arms: int, delays: ArrayLike) -> Schedule:
     return Schedule(alpha, beta, backlog, skipped_in)
 
 
-def _all_rates(tuning: Tuning, n_arms: int, rounds: NDArray[np.int64], backlog: NDArray[np.int64]) -> tuple[Any, Any]:
+def _all_rates(tuning: Tuning, n_arms: int, rounds: Integers, backlog: Integers) -> tuple[Any, Any]:
     if n_arms == 1:
         return np.ones(rounds.size), np.zeros(rounds.size)
     counted = backlog.copy()

@@ -5,8 +5,9 @@ import operator
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from belated.arrays import Floats, Integers
 from belated.errors import InvalidInput
 
 LARGEST = 2**31 - 1  # of any count: more arms or decisions at once do not fit into memory
@@ -51,7 +52,7 @@ def as_arm(arm: Any, n_arms: int) -> int:
     return whole_number("the arm of a decision", arm, 0, n_arms - 1)
 
 
-def as_arms(arms: ArrayLike, n_arms: int) -> NDArray[np.int64]:
+def as_arms(arms: ArrayLike, n_arms: int) -> Integers:
     """The arms of several decisions, from 0."""
     array = np.asarray(arms)
     if array.ndim != 1 or (array.size and (array.dtype.kind not in "iu" or array.min() < 0 or array.max() >= n_arms)):
@@ -59,7 +60,7 @@ def as_arms(arms: ArrayLike, n_arms: int) -> NDArray[np.int64]:
     return np.asarray(array, np.int64)
 
 
-def as_probabilities(probabilities: ArrayLike) -> NDArray[np.float64]:
+def as_probabilities(probabilities: ArrayLike) -> Floats:
     """What the arms of several decisions were drawn with."""
     array = np.asarray(probabilities)
     is_real = array.ndim == 1 and (array.size == 0 or array.dtype.kind in "iuf")
@@ -68,11 +69,11 @@ def as_probabilities(probabilities: ArrayLike) -> NDArray[np.float64]:
     return np.asarray(array, np.float64)
 
 
-def as_edges(edges: ArrayLike, size: int) -> NDArray[np.float64]:
+def as_bold_advantages(values: ArrayLike, size: int) -> Floats:
     """One for each decision, or none at all."""
-    array = np.asarray(edges, np.float64)
+    array = np.asarray(values, np.float64)
     if array.shape not in ((0,), (size,)) or not np.isfinite(array).all():
-        raise InvalidInput(f"each decision needs its edge, a finite number, got {edges!r:.80} for {size} decisions")
+        raise InvalidInput(f"each decision needs a finite bold advantage, got {values!r:.80} for {size} decisions")
     return array
 
 
@@ -111,7 +112,7 @@ def truth(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def as_delays(delays: ArrayLike) -> NDArray[np.int64]:
+def as_delays(delays: ArrayLike) -> Integers:
     """Delays d_1..d_n."""
     array = np.asarray(delays)
     if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":

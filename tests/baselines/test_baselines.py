@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from belated import FTRL, BelatedError, Decision, DuplicateReport, Exp3, InvalidInput, Tsallis, UnknownRound
+from belated import FTRL, BelatedError, Decision
 from belated.baselines import (
     BOLD,
     SOLID,
@@ -38,7 +38,8 @@ from belated.baselines import (
 from belated.baselines.doubling_epochs import Epoch
 from belated.baselines.seeds import Seeds, generator_of
 from belated.bounds import clip
-from belated.tunings import outstanding_counts
+from belated.errors import DuplicateReport, InvalidInput, UnknownRound
+from belated.tunings import Exp3, Tsallis, outstanding_counts
 from tests.support.catalogue import BASELINES, NOT_LEARNING, Maker
 from tests.support.oracles import exact_argmin, play
 
@@ -696,7 +697,7 @@ def test_masoudian_is_the_paper_algorithm(k: int, seed: int) -> None:
             assert exploration <= math.exp(-24.5 * k ** (2 / 3) * lk)
             damped += exploration > 0
             estimates[arm] += losses[s - 1, arm] / max(probability, exploration)
-        np.testing.assert_allclose(learner.losses, estimates, rtol=1e-12)
+        np.testing.assert_allclose(learner.estimated_losses, estimates, rtol=1e-12)
     assert dropped > 20
     assert damped > 20
 
@@ -709,12 +710,12 @@ def test_masoudian_explores_implicitly(monkeypatch: pytest.MonkeyPatch) -> None:
     first = learner.ask()
     learner.ask()  # D_2 = 1; the skip of round 1 comes in this very round, and drops it
     learner.tell(first.round, 1.0)
-    assert learner.losses.sum() == 0
+    assert learner.estimated_losses.sum() == 0
     for exploration, estimate in ((0.6, 1 / 0.6), (0.2, 2.0)):  # x = 1/2
         monkeypatch.setattr(masoudian_2024, "implicit_exploration", lambda *_, value=exploration: value)
         learner = Masoudian2024(2, seed=1)
         learner.tell(learner.ask().round, 1.0)
-        assert learner.losses.sum() == pytest.approx(estimate)
+        assert learner.estimated_losses.sum() == pytest.approx(estimate)
 
 
 # --- what the contract's short game does not show

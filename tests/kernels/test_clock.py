@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from belated import FTRL, Advanced, Simple, bounds
+from belated import FTRL, bounds
 from belated.paper.literal import algorithm_2
-from belated.tunings import outstanding_counts, schedule
+from belated.tunings import Advanced, Simple, outstanding_counts, schedule
 
 ARMS = st.sampled_from([2, 3, 4, 8, 20, 100, 1000])
 DELAYS = st.lists(st.integers(0, 60), min_size=1, max_size=60) | st.lists(st.integers(0, 3), min_size=1, max_size=60)

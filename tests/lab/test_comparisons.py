@@ -11,10 +11,12 @@ import polars
 import pytest
 from typer.testing import CliRunner
 
-from belated import InvalidInput, Simple, bounds, cli, lab
+from belated import bounds, cli, lab
+from belated.errors import InvalidInput
 from belated.lab.algorithms import ALGORITHMS, setting_of
 from belated.lab.comparisons.comparison import Comparison, compare, lower_bound, read_toml, tidy
 from belated.lab.problems.parsing import parse_delays, parse_losses
+from belated.tunings import Simple
 
 SMALL = Comparison(("zs20-simple", "tsallis-inf"), "wave", "fixed:d=20", arms=4, rounds=800, seeds=3)
 

@@ -8,7 +8,9 @@ import numpy as np
 import polars
 import pytest
 
-from belated import InvalidInput, Simple, lab
+from belated import lab
+from belated.errors import InvalidInput
+from belated.tunings import Simple
 
 LOSSES: dict[str, lab.Losses] = {
     "bernoulli": lab.Bernoulli(gap=0.2),

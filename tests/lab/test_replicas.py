@@ -7,24 +7,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from belated import (
-    FTRL,
-    Advanced,
-    DuplicateReport,
-    InvalidInput,
-    Shadow,
-    Simple,
-    Tsallis,
-    Tuning,
-    UnknownRound,
-    kernels,
-    lab,
-)
+from belated import FTRL, kernels, lab
+from belated.errors import DuplicateReport, InvalidInput, UnknownRound
 from belated.lab.games.compiled import Compiled, CompiledShadow
 from belated.lab.games.play import Driver
 from belated.lab.games.replicas import Apart, OneJournal
 from belated.lab.intervals import half_width
 from belated.replicated.lag import rates_of
+from belated.tunings import Advanced, Shadow, Simple, Tsallis, Tuning
 from tests.replicated.test_shared_learner import Event, Replica, fold
 from tests.support.oracles import play as play_single
 
@@ -119,9 +109,9 @@ def test_one_journal_is_the_story_of_copies_that_fold_it(tuning: Tuning, lag: in
     for t, delay in enumerate(delays, 1):
         copy = copies[int(generator.integers(3))]
         copy.catch_up(journal, ends[max(0, t - 1 - lag)])
-        x, edges, drawn = copy.shared.learner.outlook()
+        x, bold_advantages, drawn = copy.shared.learner.outlook()
         arm = drawn_arm(x, uniforms.random())
-        journal.append(Event(len(journal) + 1, copy.seen, arm, float(x[arm]), drawn, float(edges[arm])))
+        journal.append(Event(len(journal) + 1, copy.seen, arm, float(x[arm]), drawn, float(bold_advantages[arm])))
         due[t + delay].append(Event(0, decision=len(journal), loss=float(losses[t - 1, arm])))
         for report in due.pop(t, []):
             journal.append(report._replace(seq=len(journal) + 1))

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from belated import FTRL, InvalidInput, Shadow, Simple, StoreError, lab
+from belated import FTRL, lab
+from belated.errors import InvalidInput, StoreError
 from belated.lab.comparisons import fingerprint, finished_games, sweep
 from belated.lab.comparisons.comparison import Comparison, compare
+from belated.tunings import Shadow, Simple
 from tests.support.sweeps import files, same
 
 SMALL = Comparison(("zs20-simple", "bold"), "wave", "fixed:d=20", arms=4, rounds=500, seeds=3)
@@ -180,7 +182,15 @@ def test_settings_are_told_apart_by_value_and_kind() -> None:
         0.1,
         np.nextafter(0.1, 1),
     ]
-    values += [np.ones(2), np.ones(2, np.float32), np.ones((2, 1)), Shadow(), Shadow(doubt=1.6), Late(1), Late(2)]
+    values += [
+        np.ones(2),
+        np.ones(2, np.float32),
+        np.ones((2, 1)),
+        Shadow(),
+        Shadow(switch_threshold=1.6),
+        Late(1),
+        Late(2),
+    ]
     assert len({fingerprint.fingerprint_of(value) for value in values}) == len(values)
     assert fingerprint.fingerprint_of(Late(1)) == fingerprint.fingerprint_of(Late(1))
     with pytest.raises(InvalidInput, match="an object of your own"):

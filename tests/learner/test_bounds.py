@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from belated import Advanced, InvalidInput, Simple, bounds
-from belated.tunings import outstanding_counts, schedule
+from belated import bounds
+from belated.errors import InvalidInput
+from belated.tunings import Advanced, Simple, outstanding_counts, schedule
 
 SHORT = st.lists(st.integers(0, 9), min_size=1, max_size=9)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from belated import FTRL, Advanced, Shadow, Simple, Tsallis, Tuning, bounds, kernels
-from belated.tunings import schedule
+from belated import FTRL, bounds, kernels
+from belated.tunings import Advanced, Shadow, Simple, Tsallis, Tuning, schedule
 from tests.kernels.test_clock import random_delays
 from tests.support.catalogue import TUNINGS
 from tests.support.oracles import Log, kernel_argmin, literal_certificate, play, rates_of, theory_certificate

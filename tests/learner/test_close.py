@@ -5,7 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from belated import FTRL, Decision, DuplicateReport, InvalidInput, Shadow, Simple, UnknownRound
+from belated import FTRL, Decision
+from belated.errors import DuplicateReport, InvalidInput, UnknownRound
+from belated.tunings import Shadow, Simple
 from tests.support.catalogue import TUNINGS
 
 KEEPING = [name for name in TUNINGS if "discarding" not in name]
@@ -15,18 +17,18 @@ KEEPING = [name for name in TUNINGS if "discarding" not in name]
 def test_a_closed_round_costs_one_and_is_forgotten(name: str) -> None:
     learner = FTRL(4, TUNINGS[name], seed=3)
     decisions = [learner.ask() for _ in range(300)]
-    before, losses = learner.certificate(), learner.losses
-    learner.close(decisions[200].round)
+    before, losses = learner.certificate(), learner.estimated_losses
+    learner.give_up(decisions[200].round)
     assert learner.outstanding == 299
     assert before <= learner.certificate() <= min(300.0, before + 1)
-    assert learner.losses.tolist() == losses.tolist()
+    assert learner.estimated_losses.tolist() == losses.tolist()
     with pytest.raises(DuplicateReport):
         learner.tell(decisions[200].round, 0.5)
     with pytest.raises(DuplicateReport):
-        learner.close(decisions[200].round)
+        learner.give_up(decisions[200].round)
     for decision in decisions:
         if decision.round != decisions[200].round:
-            learner.close(decision.round)
+            learner.give_up(decision.round)
     assert learner.outstanding == 0
     assert learner.certificate() == 300.0
     assert learner.snapshot()["ledger"]["round"] == []
@@ -44,7 +46,7 @@ def test_the_tuning_no_longer_counts_it() -> None:
             if generator.random() < 0.1:
                 waiting.remove(round)
                 if generator.random() < 0.5:
-                    learner.close(round)
+                    learner.give_up(round)
                 else:
                     learner.tell(round, generator.random())
     assert learner.outstanding == len(waiting)
@@ -59,10 +61,10 @@ def test_feedback_that_comes_after_all_counts_exactly(name: str) -> None:
         if decision.round % 3:
             closing.tell(decision.round, 0.7)
         else:
-            closing.close(decision.round)
+            closing.give_up(decision.round)
             closing.amend(decision, None, 0.7)
         waiting.tell(decision.round, 0.7)
-    np.testing.assert_allclose(closing.losses, waiting.losses, rtol=1e-12)
+    np.testing.assert_allclose(closing.estimated_losses, waiting.estimated_losses, rtol=1e-12)
     assert closing.measured_certificate() == pytest.approx(waiting.measured_certificate(), rel=1e-9)
     assert waiting.certificate() <= closing.certificate() <= 50
 
@@ -76,14 +78,14 @@ def test_a_report_of_a_closed_round_needs_a_closed_round() -> None:
     with pytest.raises(InvalidInput, match="do not allow it"):
         learner.amend(first, None, 0.5)
     with pytest.raises(UnknownRound):
-        learner.close(3)
+        learner.give_up(3)
 
 
 def test_a_snapshot_knows_what_was_closed() -> None:
     learner = FTRL(3, seed=1)
     decisions = [learner.ask() for _ in range(100)]
     for decision in decisions[::2]:
-        learner.close(decision.round)
+        learner.give_up(decision.round)
     again = FTRL.restore(json.loads(json.dumps(learner.snapshot())))
     for one in (learner, again):
         one.amend(decisions[0], None, 0.25)
@@ -97,7 +99,7 @@ def test_the_alarm_does_not_get_more_room_by_closing() -> None:
     for learner in (plain, closing):
         learner.ask(200)
     for round in range(1, 101):
-        closing.close(round)
+        closing.give_up(round)
     assert closing._clock["charge"][0] - (200 - closing._clock["charged"][0]) == pytest.approx(
         plain._clock["charge"][0] - (200 - plain._clock["charged"][0])
     )

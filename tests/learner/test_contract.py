@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from belated import BelatedError, DuplicateReport, InvalidInput, Learner, UnknownRound
+from belated import BelatedError, Learner
+from belated.errors import DuplicateReport, InvalidInput, UnknownRound
 from tests.support.catalogue import DETERMINISTIC, LEARNERS, NOT_LEARNING
 
 Make = Callable[[int, int], Learner]

@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from belated import FTRL, AdaptiveExp3, Advanced, Exp3, InvalidInput, Simple, Tsallis, kernels
+from belated import FTRL, kernels
+from belated.errors import InvalidInput
+from belated.tunings import AdaptiveExp3, Advanced, Exp3, Simple, Tsallis
 from tests.support.catalogue import TUNINGS
 from tests.support.oracles import TsallisInf, play
 
@@ -55,7 +57,7 @@ def assert_it_is_tsallis_inf(k: int, tuning: Simple) -> None:
     losses = np.random.default_rng(k).random((2000, k))
     follower, free, learner = TsallisInf(k, seed=9), TsallisInf(k, seed=9), FTRL(k, tuning, seed=9)
     for t in range(2000):
-        follower.losses = learner.losses
+        follower.losses = learner.estimated_losses
         np.testing.assert_allclose(learner.distribution(), follower.weights(), rtol=1e-13)
         decision = learner.ask()
         arm, probability = follower.play(losses[t].tolist())
@@ -64,7 +66,7 @@ def assert_it_is_tsallis_inf(k: int, tuning: Simple) -> None:
         if t < 300:
             assert free.play(losses[t].tolist()) == pytest.approx((arm, probability), rel=1e-7)
         learner.tell(decision.round, float(losses[t, arm]))
-        np.testing.assert_allclose(learner.losses, follower.losses, rtol=1e-13)
+        np.testing.assert_allclose(learner.estimated_losses, follower.losses, rtol=1e-13)
     assert learner.backlog == 0
 
 
@@ -74,7 +76,9 @@ def test_with_alpha_0_it_is_exponential_weights(tuning: Exp3, eta: Any) -> None:
     eta = eta or (lambda t, d: math.sqrt(math.log(k) / (k * t + 2 * d)))
     learner, losses, delays = FTRL(k, tuning, seed=4), np.random.default_rng(4).random((500, k)), [3] * 500
     play(learner, delays, losses)
-    weights = np.exp(-eta(501, learner.backlog + learner.outstanding) * (learner.losses - learner.losses.min()))
+    weights = np.exp(
+        -eta(501, learner.backlog + learner.outstanding) * (learner.estimated_losses - learner.estimated_losses.min())
+    )
     np.testing.assert_allclose(learner.distribution(), weights / weights.sum(), rtol=1e-12)
 
 
@@ -116,9 +120,9 @@ def test_the_weight_uses_the_probability_at_action_time() -> None:
     for _ in range(500):  # the distribution moves far away before the first report comes
         decision = learner.ask()
         learner.tell(decision.round, 1.0 if decision.arm == first.arm else 0.0)
-    before = learner.losses
+    before = learner.estimated_losses
     learner.tell(first.round, 0.5)
-    gained = learner.losses - before
+    gained = learner.estimated_losses - before
     assert gained[first.arm] == pytest.approx(0.5 / first.probability, rel=1e-9)
     assert np.count_nonzero(gained) == 1
 
@@ -163,9 +167,9 @@ def test_discarding_ignores_the_feedback_of_skipped_rounds_only() -> None:
         for _ in range(3):
             learner.tell(learner.ask().round, 0.0)
         learner.tell(1, 1.0)
-        assert bool(learner.losses.sum() == 0.0) is discard
+        assert bool(learner.estimated_losses.sum() == 0.0) is discard
         learner.tell(learner.ask().round, 1.0)
-        assert learner.losses.sum() > 0
+        assert learner.estimated_losses.sum() > 0
         assert learner.outstanding == 0
 
 
@@ -173,7 +177,7 @@ def test_repr_says_where_it_stands() -> None:
     learner = FTRL(3, Simple(scale=2.0), seed=1)
     learner.ask(4)
     learner.tell(2, 0.5)
-    assert repr(learner) == "FTRL(n_arms=3, tuning=Simple(scale=2.0), refresh=1): round 4, 3 outstanding"
+    assert repr(learner) == "FTRL(arms=3, tuning=Simple(scale=2.0), refresh=1): round 4, 3 outstanding"
 
 
 def test_probabilities_never_vanish_where_they_are_drawn() -> None:

@@ -5,7 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from belated import FTRL, Decision, InvalidInput, Shadow, kernels
+from belated import FTRL, Decision, kernels
+from belated.errors import InvalidInput
+from belated.tunings import Shadow
 from tests.support.catalogue import TUNINGS
 
 
@@ -52,7 +54,7 @@ def test_the_weight_is_that_of_the_given_probability(tuning: Any) -> None:
     for _ in range(50):
         learner.record(0, 0.5)
     learner.tell(1, 0.75)
-    assert learner.losses.tolist() == [0.0, 0.0, 6.0]
+    assert learner.estimated_losses.tolist() == [0.0, 0.0, 6.0]
 
 
 def test_the_edge_of_a_shadow_uses_the_given_probability() -> None:
@@ -65,7 +67,7 @@ def test_the_edge_of_a_shadow_uses_the_given_probability() -> None:
     bold, careful = learner._policies[:, kernels.X, 1]
     row = learner._ledger[int(learner._clock["rows"][0]) - 1]
     assert bold != careful
-    assert row["edge"] == (bold - careful) / 0.01
+    assert row["bold_advantage"] == (bold - careful) / 0.01
 
 
 @pytest.mark.parametrize(
@@ -92,4 +94,4 @@ def test_one_arm() -> None:
     learner = FTRL(1, seed=1)
     learner.record(0, 1.0)
     learner.tell(1, 0.5)
-    assert learner.losses.tolist() == [0.5]
+    assert learner.estimated_losses.tolist() == [0.5]

@@ -6,9 +6,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from belated import FTRL, AdaptiveExp3, Advanced, InvalidInput, Shadow, Simple, Tsallis, Tuning, bounds, kernels, lab
+from belated import FTRL, bounds, kernels, lab
+from belated.errors import InvalidInput
 from belated.lab.games.compiled import CompiledShadow
-from belated.tunings import schedule
+from belated.tunings import AdaptiveExp3, Advanced, Shadow, Simple, Tsallis, Tuning, schedule
 from tests.kernels.test_clock import random_delays
 from tests.lab.test_problems import DELAYS, LOSSES
 from tests.learner.test_certificate import run
@@ -29,10 +30,10 @@ class Case(NamedTuple):
 
 
 CASES = {
-    "wave": Case(Shadow(doubt=0.3), 3, 260, [1, 1, 1, 4], 40, 20),
+    "wave": Case(Shadow(switch_threshold=0.3), 3, 260, [1, 1, 1, 4], 40, 20),
     "coins": Case(Shadow(), 3, 260, [1, 1, 1, 4], 40, 0),
-    "bursts": Case(Shadow(doubt=1e6), 2, 1500, [40], 0, 40),  # it is bold whatever happens, until the alarm
-    "bursts, some lost": Case(Shadow(doubt=1e6), 2, 2000, [40], 0, 40, lost=30),
+    "bursts": Case(Shadow(switch_threshold=1e6), 2, 1500, [40], 0, 40),  # it is bold whatever happens, until the alarm
+    "bursts, some lost": Case(Shadow(switch_threshold=1e6), 2, 2000, [40], 0, 40, lost=30),
 }
 
 
@@ -46,7 +47,7 @@ def test_it_equals_the_literal_transcription(name: str, refresh: int) -> None:
     """Every solve from nothing but the list of reports: random batches, delays, and orders of arrival."""
     tuning, k, n, batches, largest, swap, lost = CASES[name]
     generator = np.random.default_rng(len(name))
-    learner, oracle = FTRL(k, tuning, seed=2, refresh=refresh), LiteralShadow(k, tuning.doubt)
+    learner, oracle = FTRL(k, tuning, seed=2, refresh=refresh), LiteralShadow(k, tuning.switch_threshold)
     made: dict[int, Report] = {}
     due: dict[int, list[int]] = {}
     reports: list[Report] = []
@@ -140,13 +141,15 @@ def test_it_cannot_see_what_has_not_arrived(delays: str) -> None:
     others = np.where(unseen[:, None], 1 - losses, losses)
     games = []
     for matrix in (losses, others):
-        game = CompiledShadow(Shadow(doubt=0.1), problem, waits, 5)
+        game = CompiledShadow(Shadow(switch_threshold=0.1), problem, waits, 5)
         played = game.play(matrix[:t])[0]
-        games.append((game.arms[:t].tolist(), game.probabilities[:t].tolist(), game.edges[:t].tolist(), played))
+        games.append(
+            (game.arms[:t].tolist(), game.probabilities[:t].tolist(), game.bold_advantages[:t].tolist(), played)
+        )
     assert games[0][:3] == games[1][:3]
     assert (games[0][3] != games[1][3]).any()  # the losses did differ
     game.play(others[t:])
-    other = CompiledShadow(Shadow(doubt=0.1), problem, waits, 5)
+    other = CompiledShadow(Shadow(switch_threshold=0.1), problem, waits, 5)
     other.play(losses[:t])
     other.play(losses[t:])
     assert game.arms.tolist() != other.arms.tolist()  # and later they made a difference
@@ -155,7 +158,7 @@ def test_it_cannot_see_what_has_not_arrived(delays: str) -> None:
 @pytest.mark.parametrize("delays", ["fixed", "geometric", "lost", "bursts"])
 def test_compiled_and_interpreted_agree_when_it_is_careful(delays: str) -> None:
     problem = lab.Problem(lab.Wave(half_period=40), DELAYS[delays], n_arms=4, n_rounds=900)
-    tuning = Shadow(doubt=0.2)
+    tuning = Shadow(switch_threshold=0.2)
     learner = FTRL(4, tuning, seed=3)
     compiled = lab.play(tuning, problem, [3])
     interpreted = lab.play(lambda _k, _seed: learner, problem, [3])
@@ -166,7 +169,7 @@ def test_compiled_and_interpreted_agree_when_it_is_careful(delays: str) -> None:
 
 def test_compiled_and_interpreted_agree_when_the_alarm_is_raised() -> None:
     problem = lab.Problem(lab.Wave(half_period=40), lab.Bursts(40), n_arms=2, n_rounds=1000)
-    tuning = Shadow(doubt=1e6)
+    tuning = Shadow(switch_threshold=1e6)
     learner, game = FTRL(2, tuning, seed=3), CompiledShadow(tuning, problem, problem.draw_delays(3), 3)
     compiled = lab.play(tuning, problem, [3])
     interpreted = lab.play(lambda _k, _seed: learner, problem, [3])
@@ -219,7 +222,7 @@ def test_ordinary_problems_raise_no_alarm(losses: str, delays: str) -> None:
     assert game.clock["alarm"][0] == 0
 
 
-@pytest.mark.parametrize("name", ["scale", "doubt"])
+@pytest.mark.parametrize("name", ["scale", "switch_threshold"])
 @pytest.mark.parametrize("value", [0, -1.0, math.nan, math.inf, "2", True])
 def test_odd_settings_are_refused(name: str, value: object) -> None:
     with pytest.raises(InvalidInput, match=f"{name} must be a positive finite number"):

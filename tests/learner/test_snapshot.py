@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from belated import FTRL, Advanced, Shadow, Simple, SnapshotError, Tuning
+from belated import FTRL
+from belated.errors import SnapshotError
+from belated.tunings import Advanced, Shadow, Simple, Tuning
 from tests.support.catalogue import TUNINGS, Own
 
 
@@ -24,7 +26,7 @@ def play_on(learner: FTRL, rounds: int) -> list[tuple[Any, ...]]:
             learner.tell(t - 17 - t % 5 * 3, (t % 11) / 11) if _is_open(learner, t - 17 - t % 5 * 3) else None
         if t % 50 == 0:
             learner.ask(0)
-    trace.append((learner.losses.tolist(), learner.distribution().tolist()))
+    trace.append((learner.estimated_losses.tolist(), learner.distribution().tolist()))
     return trace
 
 
@@ -49,7 +51,7 @@ def test_an_interrupted_run_continues_bit_for_bit(name: str, refresh: int) -> No
 
 def test_a_careful_shadow_continues_in_the_middle_of_a_distribution() -> None:
     """100 arms are drawn by blocks of the distribution in force, here the careful one's."""
-    whole, broken = (FTRL(100, Shadow(scale=1.0, doubt=0.01), seed=3, refresh=50) for _ in range(2))
+    whole, broken = (FTRL(100, Shadow(scale=1.0, switch_threshold=0.01), seed=3, refresh=50) for _ in range(2))
     careful = 0
     for _ in range(60):
         broken = FTRL.restore(json.loads(json.dumps(broken.snapshot())))
@@ -129,7 +131,7 @@ CLOCK: dict[str, list[Any]] = {
     "late_base": [-1e9, 1e9],
     "reported": [-1, 10**9],
     "suffered": [-1.0, 1e9],
-    "exposure": [-1.0, 1e9],
+    "peak_uncharged": [-1.0, 1e9],
     "savings": [1.0],
     "squares": [-1.0, 1.0],
     "alarm": [-1, 1],
@@ -154,7 +156,7 @@ def damage(snapshot: dict[str, Any]) -> dict[str, dict[str, Any]]:
         for field, values in fields.items():
             for value in [*values, "x", None, 2**80]:
                 cases[f"{part}.{field} = {value}"] = {**snapshot, part: {**snapshot[part], field: value}}
-    for row in ("losses", "x", "v", "y"):
+    for row in ("estimated_losses", "x", "v", "y"):
         for name, values in {"short": [], "NaN": [math.nan], "negative": [-1.0]}.items():
             cases[f"{name} {row}"] = {**snapshot, row: [*values, *snapshot[row][1:]]}
     for name, uniforms in {"above": [1.0], "below": [-0.1], "text": ["x"]}.items():

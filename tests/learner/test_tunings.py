@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from belated import FTRL, AdaptiveExp3, Advanced, Exp3, ImproperRule, InvalidInput, Simple, Tsallis, Tuning
-from belated.tunings import schedule
+from belated import FTRL
+from belated.errors import ImproperRule, InvalidInput
+from belated.tunings import AdaptiveExp3, Advanced, Exp3, Simple, Tsallis, Tuning, schedule
 from tests.support.catalogue import TUNINGS, Own
 from tests.support.oracles import rates_of
 

@@ -13,14 +13,15 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from belated import InvalidInput, Simple, cli, lab, paper
+from belated import cli, lab, paper
+from belated.errors import InvalidInput
 from belated.paper import Check, Claim, ClaimKind, ClaimResult, Effort, Finding, Verdict
 from belated.paper.claim import at_most, exactly, near
 from belated.paper.claims.theorem_3 import SETS, best_set
 from belated.paper.report import page_of
 from belated.paper.terms import follow
 from belated.reports import pages
-from belated.tunings import schedule
+from belated.tunings import Simple, schedule
 
 runner = CliRunner()
 

@@ -6,7 +6,7 @@ from tests.support.processes import run_python
 def test_import_is_light() -> None:
     heavy = run_python("import belated, sys; print({'numpy', 'numba', 'belated.kernels'} & set(sys.modules))")
     assert heavy == "set()"
-    assert run_python("import belated, sys; belated.InvalidInput; print('numba' in sys.modules)") == "False"
+    assert run_python("import belated, sys; belated.errors.InvalidInput; print('numba' in sys.modules)") == "False"
 
 
 def test_replay_is_light() -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from belated import InvalidInput, cli, replay
+from belated import cli, replay
+from belated.errors import InvalidInput
 from belated.replay import log_study, pictures
 from belated.replay.flight_study import study
 

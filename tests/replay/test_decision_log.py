@@ -8,7 +8,7 @@ import numpy as np
 import polars
 import pytest
 
-from belated import InvalidInput
+from belated.errors import InvalidInput
 from belated.replay import Columns, Log, read
 
 HEADER = "time,arm,outcome,outcome_time,probability\n"

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from belated import FTRL, AdaptiveExp3, Advanced, InvalidInput, Shadow, Simple, Tsallis, Tuning
+from belated import FTRL
+from belated.errors import InvalidInput
 from belated.replay import LOGGED, UNIFORM, Log, Outcomes, delays_in_rounds, evaluate, evaluate_all
 from belated.replay.off_policy import default_policies, policy_weights
-from belated.tunings import schedule
+from belated.tunings import AdaptiveExp3, Advanced, Shadow, Simple, Tsallis, Tuning, schedule
 from tests.support.oracles import slow_argmin
 
 Floats = NDArray[np.float64]
@@ -98,10 +99,10 @@ def all_probabilities(log: Log, tuning: Tuning) -> Floats:
 
 def test_a_shadow_is_told_in_the_order_in_which_outcomes_came() -> None:
     log = log_of(world(600, is_skewed=True), np.random.default_rng(2))
-    x = all_probabilities(log, Shadow(doubt=0.01))
+    x = all_probabilities(log, Shadow(switch_threshold=0.01))
     assert log.probabilities is not None
     expected = x[np.arange(600), log.arms] / log.probabilities
-    assert policy_weights(log, Shadow(doubt=0.01), log.outcomes).tolist() == expected.tolist()
+    assert policy_weights(log, Shadow(switch_threshold=0.01), log.outcomes).tolist() == expected.tolist()
 
 
 POLICIES: list[Any] = [Shadow(), Simple(), Tsallis(), 0, 1, 2, UNIFORM, LOGGED]

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from belated import FTRL, Advanced, InvalidInput, Shadow, Simple, Tuning, lab
+from belated import FTRL, lab
 from belated.baselines import OneArm, UniformRandom
+from belated.errors import InvalidInput
 from belated.replay import Wait, delays_in_rounds, play
+from belated.tunings import Advanced, Shadow, Simple, Tuning
 from tests.support.catalogue import BASELINES
 
 Floats = NDArray[np.float64]

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from belated import InvalidInput, bounds
+from belated import bounds
+from belated.errors import InvalidInput
 from belated.lab import NEVER
 from belated.replay import advise
 

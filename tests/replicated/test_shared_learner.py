@@ -8,10 +8,11 @@ import msgspec
 import numpy as np
 import pytest
 
-from belated import FTRL, Advanced, Decision, Shadow, Simple, Tuning
+from belated import FTRL, Decision
 from belated.errors import InvalidInput
 from belated.replicated.lag import Drawn, rates_of
 from belated.replicated.shared_learner import Places, SharedLearner
+from belated.tunings import Advanced, Shadow, Simple, Tuning
 from tests.support.catalogue import TUNINGS
 from tests.support.oracles import Log, literal_certificate, slow_argmin
 
@@ -24,7 +25,7 @@ class Event(NamedTuple):
     arm: int = 0
     probability: float = 0.0
     drawn: Drawn | None = None
-    edge: float = 0.0
+    bold_advantage: float = 0.0
     decision: int = 0
     loss: float | None = 0.0  # None: given up
 
@@ -32,11 +33,11 @@ class Event(NamedTuple):
 def fold(shared: SharedLearner, events: list[Event]) -> None:
     for event in events:
         if event.decision and event.loss is None:
-            shared.close(event.seq, event.decision)
+            shared.give_up(event.seq, event.decision)
         elif event.decision:
             shared.tell(event.seq, event.decision, event.loss or 0.0)
         else:
-            given = [event.arm], [event.probability], event.drawn, [event.edge]
+            given = [event.arm], [event.probability], event.drawn, [event.bold_advantage]
             shared.enter([event.seq], event.seen, *given)
 
 
@@ -74,10 +75,10 @@ def story(generator: np.random.Generator, k: int, tuning: Tuning, *, replicas: i
             continue
         copy = copies[int(generator.integers(replicas))]
         copy.catch_up(journal, last - int(generator.integers(lag + 1)))
-        x, edges, drawn = copy.shared.learner.outlook()
+        x, bold_advantages, drawn = copy.shared.learner.outlook()
         for _ in range(int(generator.choice([1, 1, 3]))):
             arm = int(generator.choice(k, p=x))
-            journal.append(Event(len(journal) + 1, copy.seen, arm, float(x[arm]), drawn, float(edges[arm])))
+            journal.append(Event(len(journal) + 1, copy.seen, arm, float(x[arm]), drawn, float(bold_advantages[arm])))
             waiting.append(len(journal))
     for copy in copies:
         copy.catch_up(journal, len(journal))
@@ -263,8 +264,8 @@ def grouped(journal: list[Event], shared: SharedLearner) -> None:
     for event in [*journal, Event(0, decision=1)]:
         if group and (event.decision or event.seen != group[0].seen):
             seqs, arms = [one.seq for one in group], [one.arm for one in group]
-            probabilities, edges = [one.probability for one in group], [one.edge for one in group]
-            shared.enter(seqs, group[0].seen, arms, probabilities, group[0].drawn, edges)
+            probabilities, bold_advantages = [one.probability for one in group], [one.bold_advantage for one in group]
+            shared.enter(seqs, group[0].seen, arms, probabilities, group[0].drawn, bold_advantages)
             group = []
         if event.decision and event.seq:
             fold(shared, [event])
@@ -290,7 +291,7 @@ def test_one_copy_that_is_never_behind_is_the_learner_itself() -> None:
     while index < len(played.journal):
         event = played.journal[index]
         if event.decision and event.loss is None:
-            plain.close(rounds[event.decision])
+            plain.give_up(rounds[event.decision])
         elif event.decision:
             plain.tell(rounds[event.decision], event.loss or 0.0)
         else:
@@ -331,25 +332,30 @@ def test_a_shadow_compares_what_the_copies_had_when_they_drew() -> None:
         assert savings == pytest.approx(literal_savings(3, Shadow(), played.journal), rel=1e-7)
 
 
-def test_edges_are_those_of_the_shadow() -> None:
-    assert not FTRL(3, Simple(), seed=0).outlook().edges.any()
+def test_bold_advantages_are_those_of_the_shadow() -> None:
+    assert not FTRL(3, Simple(), seed=0).outlook().bold_advantages.any()
     learner = FTRL(3, Shadow(), seed=0)
     learner.ask(20)
     learner.tell(1, 1.0)
     before = learner.snapshot()
-    x, edges, drawn = learner.outlook()
+    x, bold_advantages, drawn = learner.outlook()
     alpha, beta = rates_of(drawn, Shadow(), 3)
-    bold, careful = slow_argmin(learner.losses, alpha, 0.0), slow_argmin(learner.losses, alpha, beta)
+    bold, careful = (
+        slow_argmin(learner.estimated_losses, alpha, 0.0),
+        slow_argmin(learner.estimated_losses, alpha, beta),
+    )
     np.testing.assert_array_equal(x, learner.distribution())
-    np.testing.assert_allclose(edges, (bold - careful) / x, rtol=1e-9)
+    np.testing.assert_allclose(bold_advantages, (bold - careful) / x, rtol=1e-9)
     assert learner.snapshot() == before
 
 
-@pytest.mark.parametrize("edges", [[0.5], [0.5, math.nan], [[0.5, 0.5]]])
-def test_edges_that_do_not_fit_are_refused(edges: list[float]) -> None:
+@pytest.mark.parametrize("bold_advantages", [[0.5], [0.5, math.nan], [[0.5, 0.5]]])
+def test_bold_advantages_that_do_not_fit_are_refused(bold_advantages: list[float]) -> None:
     learner = FTRL(2, Shadow(), seed=0)
-    with pytest.raises(InvalidInput, match="each decision needs its edge"):
-        learner.record_batch([0, 1], [0.5, 0.5], lag=learner.overtake(learner.outlook().drawn), edges=edges)
+    with pytest.raises(InvalidInput, match="each decision needs a finite bold advantage"):
+        learner.record_batch(
+            [0, 1], [0.5, 0.5], lag=learner.overtake(learner.outlook().drawn), bold_advantages=bold_advantages
+        )
 
 
 def lossy(suffered: float) -> FTRL:

@@ -30,7 +30,7 @@ def test_the_first_report_is_applied(driven: Driven) -> None:
     assert entry.at - entry.decided_at == 2_500_000
     assert counts(driven) == {"decisions": 1, "reported": 1}
     arm = driven["layout"].arms.index(decision.arm)
-    assert driven["layout"].learner.losses[arm] == pytest.approx(0.75 / decision.probability)
+    assert driven["layout"].learner.estimated_losses[arm] == pytest.approx(0.75 / decision.probability)
 
 
 def test_the_same_again_is_a_duplicate_and_changes_nothing(driven: Driven) -> None:
@@ -58,7 +58,7 @@ def test_another_value_is_a_conflict_unless_it_is_an_amendment(driven: Driven) -
     assert driven.tell(decision, 1.0, amend=True) == "amended"
     assert last_entry(driven).revision == 2
     assert counts(driven) == {"decisions": 1, "reported": 1, "amended": 2}
-    assert driven["layout"].learner.losses.tolist() == [0.0, 0.0, 0.0]
+    assert driven["layout"].learner.estimated_losses.tolist() == [0.0, 0.0, 0.0]
 
 
 def test_an_amendment_of_nothing_is_a_first_report(driven: Driven) -> None:
@@ -149,7 +149,7 @@ def test_the_word_must_be_that_of_the_experiment(driven: Driven) -> None:
     [one], [two] = driven.decide("rewarded"), driven.decide("lossy")
     assert driven.tell(one, 0.5, word="loss") == driven.tell(two, 0.5, word="reward") == 422
     assert driven.tell(one, 0.5) == driven.tell(two, -5, word="loss") == "applied"
-    assert driven["lossy"].learner.losses.tolist() == [0.0, 0.0, 0.0]
+    assert driven["lossy"].learner.estimated_losses.tolist() == [0.0, 0.0, 0.0]
 
 
 def test_a_zero_has_no_sign(driven: Driven) -> None:
@@ -158,7 +158,7 @@ def test_a_zero_has_no_sign(driven: Driven) -> None:
     [decision] = driven.decide()
     assert driven.tell(decision, -0.0, word="loss") == "applied"
     assert str(last_entry(driven).value) == "0.0"
-    assert str(driven["layout"].learner.losses.max()) == "0.0"
+    assert str(driven["layout"].learner.estimated_losses.max()) == "0.0"
 
 
 # -- what a report may cross ----------------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ def test_feedback_counts_after_the_experiment_closed(driven: Driven) -> None:
     one, two = driven.decide(size=2)
     driven.close()
     assert driven.tell(one, 0.5) == "applied"
-    assert driven["layout"].learner.losses.any()
+    assert driven["layout"].learner.estimated_losses.any()
     driven.clock.advance(WAIT)
     driven.engine.expire()
     assert driven.tell(two, 1.0) == "late"
@@ -250,7 +250,7 @@ def test_any_number_of_amendments_can_be_folded(tmp_path: Path, seed: int) -> No
     for one in decisions:
         assert driven.tell(one, 0.0, word="loss", amend=True) == "amended"
     driven.restart()
-    assert driven["layout"].learner.losses[0] == pytest.approx(0.0, abs=1e-9)
+    assert driven["layout"].learner.estimated_losses[0] == pytest.approx(0.0, abs=1e-9)
 
 
 def test_what_is_proven_stays_true_when_outcomes_are_replaced(driven: Driven) -> None:

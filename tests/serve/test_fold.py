@@ -145,7 +145,7 @@ def test_the_learner_is_the_librarys(tmp_path: Path, tuning: Any, default: float
             id = id_of(found.decision)
             if id not in told and found.outcome is not None:
                 told[id] = default
-                hand.close(known[id].round) if default is None else hand.tell(known[id].round, default)
+                hand.give_up(known[id].round) if default is None else hand.tell(known[id].round, default)
     assert hand.snapshot() == driven["layout"].learner.snapshot()
     assert 0 < driven["layout"].counts.late < driven["layout"].counts.expired
 

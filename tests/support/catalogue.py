@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 
-from belated import FTRL, AdaptiveExp3, Advanced, Exp3, Learner, Shadow, Simple, Tsallis, Tuning
+from belated import FTRL, Learner
 from belated.baselines import (
     BOLD,
     BZCBBDoubling,
@@ -18,6 +18,7 @@ from belated.baselines import (
     UniformRandom,
     WaitingDoubling,
 )
+from belated.tunings import AdaptiveExp3, Advanced, Exp3, Shadow, Simple, Tsallis, Tuning
 
 
 class Own(Tuning):
@@ -35,7 +36,7 @@ TUNINGS: dict[str, Tuning] = {
     "advanced, discarding": Advanced(discard=True),
     "tsallis": Tsallis(),
     "shadow": Shadow(),
-    "shadow, quick to fear": Shadow(scale=1.0, doubt=0.01),
+    "shadow, quick to fear": Shadow(scale=1.0, switch_threshold=0.01),
     "exp3": Exp3(eta=0.05),
     "adaptive exp3": AdaptiveExp3(),
     "own rule": Own(),

@@ -158,8 +158,8 @@ class Report(NamedTuple):
 class LiteralShadow:
     """docs/theory/shadow.md, written down: everything is computed anew from the reports, in the order they came."""
 
-    def __init__(self, n_arms: int, doubt: float) -> None:
-        self.n_arms, self.doubt = n_arms, doubt
+    def __init__(self, n_arms: int, switch_threshold: float) -> None:
+        self.n_arms, self.switch_threshold = n_arms, switch_threshold
         self.bold: dict[int, NDArray[np.float64]] = {}  # y_t of every round
         self.careful: dict[int, NDArray[np.float64]] = {}  # z_t
         self.was_alarmed = False
@@ -170,7 +170,7 @@ class LiteralShadow:
             mean = suffered / earlier if earlier else 0.0
             saving = (loss - mean) * (self.bold[round][arm] - self.careful[round][arm]) / probability
             suffered, savings, squares = suffered + loss, savings + saving, squares + saving**2
-        return savings > self.doubt * math.sqrt(1 + squares)
+        return savings > self.switch_threshold * math.sqrt(1 + squares)
 
     def solve(
         self, rounds: Sequence[int], alpha: float, careful_rate: float, allowed: float, reports: Sequence[Report]

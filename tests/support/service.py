@@ -27,7 +27,7 @@ def compile_kernels() -> None:
     told, closed = learner.record_batch([0, 1], [0.5, 0.5])
     learner.tell(told.round, 0.5)
     learner.amend(told, 0.5, 1.0)
-    learner.close(closed.round)
+    learner.give_up(closed.round)
     learner.record_batch([0], [0.5], lag=learner.overtake(learner.outlook().drawn))
     learner.distribution()
     learner.measured_certificate()

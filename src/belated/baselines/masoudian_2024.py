@@ -58,9 +58,9 @@ class Masoudian2024(Baseline):
         return self._base.backlog
 
     @property
-    def losses(self) -> Floats:
+    def estimated_losses(self) -> Floats:
         """Lobs: each arm's estimated total loss."""
-        return self._base.losses
+        return self._base.estimated_losses
 
     def ask(self) -> Decision:
         """Decide the next round."""

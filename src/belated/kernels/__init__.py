@@ -14,13 +14,13 @@ from belated.kernels.clock import (
     WRONG_ARM,
     amend,
     backlogs,
-    close,
     closed_charge,
     compact,
+    give_up,
     penalty,
     report,
 )
-from belated.kernels.compiling import Floats, Policies, Records, compiled, entry_point
+from belated.kernels.compiling import Policies, Records, compiled, entry_point
 from belated.kernels.draw import BLOCK, accumulate, draw, normalise
 from belated.kernels.game import arrivals, expectation, play_block
 from belated.kernels.rounds import (
@@ -50,7 +50,6 @@ __all__ = [
     "V_MAX",
     "WAITS",
     "WRONG_ARM",
-    "Floats",
     "Policies",
     "Records",
     "V",
@@ -62,7 +61,6 @@ __all__ = [
     "arrivals",
     "backlogs",
     "choose",
-    "close",
     "closed_charge",
     "compact",
     "compiled",
@@ -72,6 +70,7 @@ __all__ = [
     "entry_point",
     "exp",
     "expectation",
+    "give_up",
     "normalise",
     "penalty",
     "play_block",

@@ -14,8 +14,9 @@ import math
 
 import numpy as np
 
+from belated.arrays import Floats
 from belated.kernels.arithmetic import TAYLOR, bits_of, exp, float_of, lowest, total
-from belated.kernels.compiling import Floats, compiled
+from belated.kernels.compiling import compiled
 
 V_MAX = 300.0  # x = e^-600: nothing smaller is ever drawn, and products of y stay finite
 FAR = 1 / 32  # a longer Newton step is replaced by solving for the arm on its own

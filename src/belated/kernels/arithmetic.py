@@ -7,7 +7,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from belated.kernels.compiling import Floats, compiled
+from belated.arrays import Floats
+from belated.kernels.compiling import compiled
 
 
 def _bitcast(source: Any, target: Any, llvm: Any) -> Any:

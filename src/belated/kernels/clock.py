@@ -16,8 +16,9 @@ import math
 
 import numpy as np
 
+from belated.arrays import Integers
 from belated.kernels.argmin import LOSSES
-from belated.kernels.compiling import Integers, Policies, Record, Records, compiled
+from belated.kernels.compiling import Policies, Record, Records, compiled
 from belated.kernels.shadow import measure
 
 CLOCK = np.dtype(
@@ -41,8 +42,8 @@ CLOCK = np.dtype(
         ("late_counted", np.int64),  # the late rounds' share of counted, charged and base
         ("late_charged", np.int64),
         ("late_base", np.float64),
-        ("exposure", np.float64),  # the largest sum of (1 - charge) over all open rounds so far
-        ("doubt", np.float64),  # 0: no shadow (shadow.py)
+        ("peak_uncharged", np.float64),  # the largest sum of (1 - charge) over all open rounds so far
+        ("switch_threshold", np.float64),  # 0: no shadow (shadow.py)
         ("savings", np.float64),
         ("squares", np.float64),
         ("alarm", np.int64),
@@ -59,7 +60,7 @@ LEDGER = np.dtype(
         ("probability", np.float64),  # > 0: waits; -j: told when j distributions had been computed; 0: discarded
         ("base", np.float64),  # drift at its round minus its own stability term
         (
-            "edge",
+            "bold_advantage",
             np.float64,
         ),  # with a shadow: how much likelier the bold policy was to draw the arm than the careful one
     ]
@@ -119,19 +120,21 @@ def step(alpha: float, beta: float) -> float:
 @compiled
 def stability(clock: Record, n_arms: int, alpha: float, beta: float) -> float:
     """What a round decided with these rates costs by itself: k / (alpha sqrt(k) + 2 beta)."""
-    entropy = 0.0 if clock.doubt > 0 else beta  # with a shadow that of any beta <= beta_t
+    entropy = 0.0 if clock.switch_threshold > 0 else beta  # with a shadow that of any beta <= beta_t
     return min(1.0, n_arms / (alpha * math.sqrt(n_arms) + 2 * entropy))
 
 
 @compiled
-def enter(clock: Record, ledger: Records, n_arms: int, arm: int, probability: float, edge: float, cost: float) -> None:
+def enter(
+    clock: Record, ledger: Records, n_arms: int, arm: int, probability: float, advantage: float, cost: float
+) -> None:
     """Write the decision of the present round into the ledger and charge the round to the certificate."""
     clock.drift += cost
     row = ledger[clock.rows]
     row.round = clock.round
     row.arm = arm
     row.probability = probability
-    row.edge = edge
+    row.bold_advantage = advantage
     row.base = clock.drift - stability(clock, n_arms, clock.alpha, clock.beta)
     clock.rows += 1
     clock.outstanding += 1
@@ -151,7 +154,7 @@ def enter(clock: Record, ledger: Records, n_arms: int, arm: int, probability: fl
                 clock.late_charged -= 1
                 clock.late_base -= oldest.base
         clock.next_cap += 1
-    clock.exposure = max(clock.exposure, clock.charged * (1 - clock.drift) + clock.base)
+    clock.peak_uncharged = max(clock.peak_uncharged, clock.charged * (1 - clock.drift) + clock.base)
 
 
 @compiled
@@ -183,7 +186,7 @@ def _find(ledger: Records, rows: int, round: int) -> int:
 
 
 @compiled
-def _give_up(clock: Record, row: Record) -> None:
+def _drop(clock: Record, row: Record) -> None:
     """The loss of this waiting round will not be used: it leaves the counts and costs 1."""
     clock.outstanding -= 1
     if row.round > clock.skipped:
@@ -196,13 +199,13 @@ def _give_up(clock: Record, row: Record) -> None:
 
 
 @compiled
-def close(clocks: Records, ledger: Records, round: int) -> bool:
+def give_up(clocks: Records, ledger: Records, round: int) -> bool:
     """Stop waiting for a round without a report; False, and nothing is changed, if it does not wait for feedback."""
     clock = clocks[0]
     found = _find(ledger, clock.rows, round)
     if found < 0 or not ledger[found].probability > 0:
         return False
-    _give_up(clock, ledger[found])
+    _drop(clock, ledger[found])
     return True
 
 
@@ -218,13 +221,13 @@ def report(clocks: Records, ledger: Records, policies: Policies, discard: bool, 
         return False
     row = ledger[found]
     if discard and round <= clock.skipped:
-        _give_up(clock, row)
+        _drop(clock, row)
         return True
     clock.outstanding -= 1
     for i in range(policies.shape[0]):
         policies[i, LOSSES, row.arm] += loss / row.probability
-    if clock.doubt > 0:
-        measure(clock, loss, row.edge)
+    if clock.switch_threshold > 0:
+        measure(clock, loss, row.bold_advantage)
     clock.reported += 1
     clock.suffered += loss
     row.probability = -float(clock.solves)

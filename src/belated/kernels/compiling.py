@@ -5,15 +5,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-import numpy as np
 from numba import njit, typeof
-from numpy.typing import NDArray
+
+from belated.arrays import Floats
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Policies = NDArray[np.float64]  # one policy, or with a shadow a bold and a careful one
+Policies = Floats  # one policy, or with a shadow a bold and a careful one
 Record = Any  # one element of a structured array
 Records = Any  # a structured array; NumPy's types say nothing about its fields
 

@@ -1,7 +1,8 @@
 """Drawing an arm from a distribution."""
 
+from belated.arrays import Floats
 from belated.kernels.arithmetic import lane_total, total
-from belated.kernels.compiling import Floats, compiled
+from belated.kernels.compiling import compiled
 
 BLOCK = 64  # arms per entry of `cdf`: a draw is a search among blocks and a scan of one
 

@@ -3,8 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from belated.arrays import Floats, Integers
 from belated.kernels.argmin import LOSSES, X, argmin
-from belated.kernels.compiling import Floats, Integers, compiled
+from belated.kernels.compiling import compiled
 from belated.kernels.draw import draw, normalise
 
 Links = NDArray[np.int32]

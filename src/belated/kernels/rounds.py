@@ -2,11 +2,12 @@
 
 import numpy as np
 
+from belated.arrays import Floats, Integers
 from belated.kernels.argmin import LARGEST_RATE, SMALLEST_RATE, X, argmin
 from belated.kernels.clock import closed_charge, count, enter, penalty, settle, stability, step
-from belated.kernels.compiling import Floats, Integers, Policies, Record, Records, compiled
+from belated.kernels.compiling import Policies, Record, Records, compiled
 from belated.kernels.draw import draw, normalise
-from belated.kernels.shadow import choose, edge
+from belated.kernels.shadow import bold_advantage, choose
 
 
 @compiled
@@ -15,7 +16,7 @@ def solve(clock: Record, policies: Policies, cdf: Floats, alpha: float, beta: fl
     settle(clock)
     clock.alpha = alpha
     clock.beta = beta
-    if clock.doubt > 0:
+    if clock.switch_threshold > 0:
         choose(clock, policies, penalty(policies.shape[2], alpha, beta) + closed_charge(clock))
     else:
         argmin(policies[0], alpha, beta, clock.solves)
@@ -29,8 +30,8 @@ def _write_down(
 ) -> None:
     """Count the round and enter its decision, wherever it was drawn. Needs room in the ledger."""
     count(clock, ledger, patience, 0)
-    bias = edge(policies, arm, probability) if clock.doubt > 0 else 0.0
-    enter(clock, ledger, policies.shape[2], arm, probability, bias, step(clock.alpha, clock.beta))
+    advantage = bold_advantage(policies, arm, probability) if clock.switch_threshold > 0 else 0.0
+    enter(clock, ledger, policies.shape[2], arm, probability, advantage, step(clock.alpha, clock.beta))
     clock.left -= 1
 
 
@@ -112,7 +113,7 @@ def record_overtaken(
     patience: float,
     arms: Integers,
     probabilities: Floats,
-    edges: Floats,
+    bold_advantages: Floats,
     alpha: float,
     beta: float,
     dip: float,
@@ -121,7 +122,7 @@ def record_overtaken(
 ) -> int:
     """Decisions drawn with the rates of an older state: the first one's round. Needs room for all.
 
-    edges:     with a shadow, those of the state they were drawn from; if there are none, the present ones
+    bold_advantages:     with a shadow, those of the state they were drawn from; if there are none, the present ones
     dip:       by how much beta may have been lower for others meanwhile
     missed:    rounds that were open then and are not now; each pays once more for each of these decisions
     surcharge: 1 if an alarm was raised since then, else 0                      (docs/theory/certificate.md, "Replicas")
@@ -131,11 +132,12 @@ def record_overtaken(
     excess = max(0.0, stability(clock, k, alpha, beta) - stability(clock, k, clock.alpha, clock.beta))
     for i in range(arms.shape[0]):
         count(clock, ledger, patience, missed)
-        bias = 0.0
-        if clock.doubt > 0:
-            bias = edges[i] if edges.shape[0] > 0 else edge(policies, arms[i], probabilities[i])
+        advantage = 0.0
+        if clock.switch_threshold > 0:
+            is_given = bold_advantages.shape[0] > 0
+            advantage = bold_advantages[i] if is_given else bold_advantage(policies, arms[i], probabilities[i])
         clock.charge += missed * cost + excess + surcharge
-        enter(clock, ledger, k, arms[i], probabilities[i], bias, cost)
+        enter(clock, ledger, k, arms[i], probabilities[i], advantage, cost)
         clock.left -= 1
     return int(first)
 

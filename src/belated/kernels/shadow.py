@@ -7,7 +7,8 @@ Both know only what has been reported. x_t, from which the arm is drawn, is one 
 estimate of what z would have saved joins a sum; z decides while the sum is beyond chance, y otherwise:
 
     saving_s = (loss_s - mean loss reported before) (y_s[A_s] - z_s[A_s]) / x_s[A_s],     on average <y_s - z_s, l_s>
-    x_t = z_t  if  sum of savings > doubt sqrt(1 + sum of squared savings),  or for ever once the alarm has been raised
+    x_t = z_t  if  sum of savings > switch_threshold sqrt(1 + sum of squared savings),
+               or after an alarm
 """
 
 import math
@@ -20,9 +21,9 @@ LARGEST_SQUARES = 1e300  # finite, so that it survives JSON
 
 
 @compiled
-def measure(clock: Record, loss: float, edge: float) -> None:
-    """Take in a report; edge = (y[A] - z[A]) / x[A] of the round it is about."""
-    saving = (loss - clock.suffered / max(1, clock.reported)) * edge
+def measure(clock: Record, loss: float, bold_advantage: float) -> None:
+    """Take in a report; bold_advantage = (y[A] - z[A]) / x[A] of the round it is about."""
+    saving = (loss - clock.suffered / max(1, clock.reported)) * bold_advantage
     clock.savings += saving
     clock.squares = min(clock.squares + saving * saving, LARGEST_SQUARES)
 
@@ -42,11 +43,11 @@ def choose(clock: Record, policies: Policies, allowed: float) -> None:
     lead = clock.suffered + potential(policies[CAREFUL], clock.alpha, clock.beta) - 2 * clock.alpha
     if lead > allowed + 1:
         clock.alarm = 1
-    is_ahead = clock.savings > clock.doubt * math.sqrt(1 + clock.squares)
+    is_ahead = clock.savings > clock.switch_threshold * math.sqrt(1 + clock.squares)
     clock.played = CAREFUL if clock.alarm or is_ahead else BOLD
 
 
 @compiled
-def edge(policies: Policies, arm: int, probability: float) -> float:
+def bold_advantage(policies: Policies, arm: int, probability: float) -> float:
     """(y[A] - z[A]) / x[A]; `probability` is x[A], what the arm was drawn with."""
     return float((policies[BOLD, X, arm] - policies[CAREFUL, X, arm]) / probability)

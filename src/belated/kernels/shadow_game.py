@@ -1,10 +1,11 @@
 """A whole game of a learner with a shadow: which of the two decides depends on the losses."""
 
+from belated.arrays import Floats
 from belated.kernels.argmin import LOSSES, X
-from belated.kernels.compiling import Floats, Policies, Records, compiled
+from belated.kernels.compiling import Policies, Records, compiled
 from belated.kernels.draw import draw, normalise
 from belated.kernels.game import Links, expectation
-from belated.kernels.shadow import choose, edge, measure
+from belated.kernels.shadow import bold_advantage, choose, measure
 
 
 @compiled
@@ -23,14 +24,15 @@ def play_shadow_block(
     arms: Links,
     probabilities: Floats,
     reports: Floats,
-    edges: Floats,
+    bold_advantages: Floats,
     expected: Floats,
     suffered: Floats,
 ) -> None:
     """Play the rounds start, start + 1, ... (from 0), one for each row of losses: `play_block` with a shadow.
 
     alpha and beta are the careful rates, `allowed` what their guarantee grants the rounds reported before each round.
-    `reports` keeps the loss of every decision until it arrives, `edges` how much likelier the bold one was to draw it.
+    `reports` keeps the loss of every decision until it arrives, and `bold_advantages` how much likelier the bold policy
+    was to draw it.
     """
     clock = clocks[0]
     for i in range(losses.shape[0]):
@@ -44,7 +46,7 @@ def play_shadow_block(
         arm = draw(x, cdf, uniforms[i])
         arms[t] = arm
         probabilities[t] = x[arm]
-        edges[t] = edge(policies, arm, x[arm])
+        bold_advantages[t] = bold_advantage(policies, arm, x[arm])
         reports[t] = losses[i, arm]
         expected[i] = expectation(x, losses[i])
         suffered[i] = losses[i, arm]
@@ -52,7 +54,7 @@ def play_shadow_block(
         while s >= 0:
             for j in range(policies.shape[0]):
                 policies[j, LOSSES, arms[s]] += reports[s] / probabilities[s]
-            measure(clock, reports[s], edges[s])
+            measure(clock, reports[s], bold_advantages[s])
             clock.reported += 1
             clock.suffered += reports[s]
             s = following[s]

@@ -3,7 +3,7 @@
 >>> import belated
 >>> from belated import lab
 >>> problem = lab.Problem(lab.Bernoulli(gap=0.1), lab.Geometric(mean=100), n_arms=10, n_rounds=10_000)
->>> curves = lab.play(belated.Advanced(), problem, seeds=range(4))
+>>> curves = lab.play(belated.tunings.Advanced(), problem, seeds=range(4))
 """
 
 from belated.lab.algorithms import ALGORITHMS, Algorithm, find

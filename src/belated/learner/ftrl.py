@@ -10,19 +10,20 @@ from threading import RLock
 from typing import Any, NamedTuple, Protocol, Self, final, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from belated import kernels
+from belated.arrays import Floats
 from belated.errors import DuplicateReport, InvalidInput, UnknownRound
 from belated.learner import snapshots
 from belated.learner.state import State, blank
 from belated.replicated.lag import Drawn, Lag, Outlook, drawn_now, lag_since
-from belated.tunings import DEFAULT, Tuning, proper_patience, proper_rates
+from belated.tunings import Tuning, as_tuning, proper_patience, proper_rates
 from belated.validation import (
     as_arm,
     as_arms,
+    as_bold_advantages,
     as_decision,
-    as_edges,
     as_loss,
     as_probabilities,
     as_probability,
@@ -66,7 +67,7 @@ class FTRL:
     x_t = argmin over the simplex of  <x, Lobs_t> - 2 alpha_t sum_i sqrt(x_i) + beta_t sum_i x_i ln x_i
     Lobs_t = sum of loss_s / x_s[A_s] on arm A_s over the rounds s reported so far             (ZS20, Algorithm 1)
 
-    n_arms:  the number of options k
+    arms:    the number of options k
     tuning:  the rule for alpha_t and beta_t; Shadow() if not given
     seed:    a whole number makes the decisions repeatable
     refresh: x is computed anew only after so many decisions: that is one more delay, and the certificate counts it
@@ -75,11 +76,9 @@ class FTRL:
     # All that changes lives in the arrays, and a kernel changes them in one step: an exception raised between two lines
     # here (a KeyboardInterrupt, say) cannot leave half a decision behind.
 
-    def __init__(self, n_arms: int, tuning: Tuning | None = None, *, seed: int | None = None, refresh: int = 1) -> None:
-        self._n_arms = whole_number("n_arms", n_arms, 1)
-        self._tuning = DEFAULT if tuning is None else tuning
-        if not isinstance(self._tuning, Tuning):
-            raise InvalidInput(f"tuning must be a belated.Tuning, such as belated.Shadow(), got {tuning!r}")
+    def __init__(self, arms: int, tuning: Tuning | None = None, *, seed: int | None = None, refresh: int = 1) -> None:
+        self._n_arms = whole_number("arms", arms, 1)
+        self._tuning = as_tuning(tuning)
         self._patience = proper_patience(self._tuning, self._n_arms)
         self._discard = bool(self._tuning.discard)
         self._refresh = whole_number("refresh", refresh, 1)
@@ -87,7 +86,7 @@ class FTRL:
         self._uniforms: list[float] = []  # in reverse order of use
         self._attach(*blank(self._n_arms, self._tuning), np.zeros(FIRST_ROWS, kernels.LEDGER))
 
-    def _attach(self, clock: Any, policies: NDArray[np.float64], ledger: Any) -> None:
+    def _attach(self, clock: Any, policies: Floats, ledger: Any) -> None:
         """Make these arrays the state."""
         self._lock = RLock()
         self._clock, self._ledger, self._policies = clock, ledger, policies
@@ -123,7 +122,7 @@ class FTRL:
         """(alpha, beta) of the distribution in force; (0, 0) before the first."""
         with self._lock:
             clock = self._clock[0].copy()
-        is_bold = clock["doubt"] > 0 and not clock["played"]
+        is_bold = clock["switch_threshold"] > 0 and not clock["played"]
         return float(clock["alpha"]), 0.0 if is_bold else float(clock["beta"])
 
     @property
@@ -137,14 +136,14 @@ class FTRL:
         return int(self._backlog.item())
 
     @property
-    def losses(self) -> NDArray[np.float64]:
+    def estimated_losses(self) -> Floats:
         """Lobs: each arm's estimated total loss, unbiased over the rounds reported so far."""
         with self._lock:
             return np.array(self._policies[0, kernels.LOSSES])
 
     def __repr__(self) -> str:
         return (
-            f"FTRL(n_arms={self._n_arms}, tuning={self._tuning!r}, refresh={self._refresh}): "
+            f"FTRL(arms={self._n_arms}, tuning={self._tuning!r}, refresh={self._refresh}): "
             f"round {self.round}, {self.outstanding} outstanding"
         )
 
@@ -252,19 +251,19 @@ class FTRL:
         probabilities: ArrayLike,
         *,
         lag: Lag | None = None,
-        edges: ArrayLike = (),
+        bold_advantages: ArrayLike = (),
         is_more: bool = False,
     ) -> list[Decision]:
         """Enter rounds decided elsewhere from one distribution: as `ask(size)`, but nothing is drawn.
 
         lag:     they were drawn from an older state: what `overtake` said
-        edges:   and those of their arms in that state's `outlook`
+        bold_advantages:   and those of their arms in that state's `outlook`
         is_more: they are more of those entered last, from the distribution in force
         """
         chosen, chances = as_arms(arms, self._n_arms), as_probabilities(probabilities)
         if chosen.size != chances.size:
             raise InvalidInput(f"each arm needs its probability, got {chosen.size} arms, {chances.size} probabilities")
-        ahead = as_edges(edges, chosen.size)
+        ahead = as_bold_advantages(bold_advantages, chosen.size)
         if chosen.size == 0:
             return []
         with self._lock:
@@ -291,7 +290,7 @@ class FTRL:
             kernels.entry_point(kernels.solve_and_record, *arrays, self._cdf, 1.0, 0, 0.5, 1.0, 1.0, 1),
         )
 
-    def _take_uniforms(self, size: int) -> NDArray[np.float64]:
+    def _take_uniforms(self, size: int) -> Floats:
         """The next uniforms of the stream that single decisions draw from."""
         kept = [self._uniforms.pop() for _ in range(min(size, len(self._uniforms)))]
         return np.append(kept, self._generator.random(size - len(kept)))
@@ -319,7 +318,7 @@ class FTRL:
             if not self._report(self._clock, self._ledger, self._policies, self._discard, round, loss):
                 raise DuplicateReport(round)
 
-    def close(self, round: int) -> None:
+    def give_up(self, round: int) -> None:
         """Stop waiting for a round whose feedback will not come: it costs 1 in the certificates, and no memory.
 
         The tuning no longer counts it. Should its feedback come after all, `amend(decision, None, loss)` takes it.
@@ -329,7 +328,7 @@ class FTRL:
             asked: int = self._round.item()
             if not 1 <= round <= asked:
                 raise UnknownRound(round, asked)
-            if not kernels.close(self._clock, self._ledger, round):
+            if not kernels.give_up(self._clock, self._ledger, round):
                 raise DuplicateReport(round)
 
     def amend(self, decision: Decision, old: float | None, new: float, *, is_checked: bool = True) -> None:
@@ -362,12 +361,12 @@ class FTRL:
                 f"round {round} cannot be amended from {old!r} to {new!r}: the losses reported so far do not allow it"
             )
 
-    def distribution(self) -> NDArray[np.float64]:
+    def distribution(self) -> Floats:
         """x of the coming round: the probability of each arm. Changes nothing."""
         policies, played = self._coming_policies()
         return np.array(policies[played, kernels.X])
 
-    def _coming_policies(self) -> tuple[NDArray[np.float64], int]:
+    def _coming_policies(self) -> tuple[Floats, int]:
         """Those of the coming round, and which of them decides."""
         with self._lock:
             # through its bytes: NumPy copies a structured array field by field, which takes longer than the solve
@@ -394,7 +393,7 @@ class FTRL:
     def _uncapped_certificate(self, clock: Any) -> float:
         charge = clock["charge"] + clock["charged"] * clock["drift"] - clock["base"]
         certificate = kernels.penalty(self._n_arms, clock["alpha"], clock["beta"]) + float(charge)
-        return certificate + float(clock["exposure"]) + 1 if clock["doubt"] > 0 else certificate
+        return certificate + float(clock["peak_uncharged"]) + 1 if clock["switch_threshold"] > 0 else certificate
 
     def measured_certificate(self) -> float:
         """A number whose mean over runs is at least the mean regret after n rounds, for any n fixed in advance.

@@ -7,15 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from belated import kernels, tunings
+from belated.arrays import Floats
 from belated.errors import SnapshotError
 from belated.learner.state import State, blank
 from belated.tunings import Tuning
 
 FORMAT = "belated.FTRL"
-VERSION = 2
+VERSION = 3
 KEPT_FIELDS = (  # of the clock; the others follow from the ledger
     *("round", "left", "solves", "backlog", "skipped", "alpha", "beta"),
-    *("drift", "charge", "base", "late_base", "capped", "reported", "suffered", "exposure"),
+    *("drift", "charge", "base", "late_base", "capped", "reported", "suffered", "peak_uncharged"),
     *("savings", "squares", "alarm", "played"),
 )
 KEPT_ROWS = {"x": kernels.X, "v": kernels.V, "y": kernels.Y}  # of each policy; the rest but the losses is workspace
@@ -33,7 +34,7 @@ def encode(state: State) -> dict[str, Any]:
         "refresh": state.refresh,
         "clock": {name: state.clock[name][0].item() for name in KEPT_FIELDS},
         "ledger": {name: used[name].tolist() for name in _columns(state.policies)},
-        "losses": state.policies[0, kernels.LOSSES].tolist(),
+        "estimated_losses": state.policies[0, kernels.LOSSES].tolist(),
         **_encode_policy(state.policies[0]),
         **({"shadow": _encode_policy(state.policies[1])} if len(state.policies) > 1 else {}),
         "generator": _encode_generator(state.generator),
@@ -41,12 +42,12 @@ def encode(state: State) -> dict[str, Any]:
     }
 
 
-def _columns(policies: NDArray[np.float64]) -> list[str]:
+def _columns(policies: Floats) -> list[str]:
     """The columns of the ledger that mean something."""
-    return [name for name in kernels.LEDGER.names or () if name != "edge" or len(policies) > 1]
+    return [name for name in kernels.LEDGER.names or () if name != "bold_advantage" or len(policies) > 1]
 
 
-def _encode_policy(policy: NDArray[np.float64]) -> dict[str, list[float]]:
+def _encode_policy(policy: Floats) -> dict[str, list[float]]:
     return {name: policy[row].tolist() for name, row in KEPT_ROWS.items()}
 
 
@@ -67,7 +68,9 @@ def decode(data: Any, tuning: Tuning | None = None) -> State:
 
 def _decode(data: dict[str, Any], tuning: Tuning | None) -> State:
     n_arms, refresh = _integer(data, "n_arms"), _integer(data, "refresh")
-    losses = _array("losses", data["losses"], np.dtype(float), n_arms)  # before room is made for so many arms
+    losses = _array(
+        "estimated_losses", data["estimated_losses"], np.dtype(float), n_arms
+    )  # before room is made for so many arms
     tuning = _decode_tuning(data["tuning"], tuning)
     clock, policies = blank(n_arms, tuning)
     for name in KEPT_FIELDS:
@@ -148,12 +151,12 @@ def _check(state: State, rows: int) -> None:
         "ledger.round": (np.diff(ledger["round"], prepend=0, append=clock["round"] + 1) > 0).all(),
         "ledger.arm": ((ledger["arm"] >= 0) & (ledger["arm"] < state.n_arms)).all(),
         "ledger.probability": (is_late | ((probabilities >= 1e-300) & (probabilities <= 1))).all(),
-        "losses": ((losses >= 0) & (losses <= 1e300)).all(),
+        "estimated_losses": ((losses >= 0) & (losses <= 1e300)).all(),
         "x": (x >= 0).all() and ((np.abs(x.sum(axis=1) - 1) < 1e-9).all() if is_solved else not x.any()),
         "v": ((v >= 0) & (v <= kernels.V_MAX)).all(),
         "y": (np.abs(np.log(np.maximum(y, 1e-300)) - v) < 1e-9).all() or not is_solved,
         "reported": 0 <= clock["suffered"] <= clock["reported"] <= clock["round"],
-        "exposure": 0 <= clock["exposure"] <= clock["round"],
+        "peak_uncharged": 0 <= clock["peak_uncharged"] <= clock["round"],
         "shadow": _is_sound_shadow(clock, len(state.policies) > 1),
         "uniforms": all(0 <= uniform < 1 for uniform in state.uniforms),
     }
@@ -171,7 +174,7 @@ def _is_sound_shadow(clock: Any, has_shadow: bool) -> bool:
     return bool(clock["squares"] >= 0 and is_consistent)
 
 
-def _close(total: float, bases: NDArray[np.float64]) -> bool:
+def _close(total: float, bases: Floats) -> bool:
     return bool(abs(total - bases.sum()) <= 1e-6 * (1 + np.abs(bases).sum()))
 
 

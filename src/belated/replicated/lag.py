@@ -2,9 +2,7 @@
 
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from belated.arrays import Floats
 from belated.errors import InvalidInput
 from belated.tunings import Tuning
 
@@ -22,8 +20,8 @@ class Drawn(NamedTuple):
 class Outlook(NamedTuple):
     """All that is needed to draw the coming decision elsewhere."""
 
-    x: NDArray[np.float64]  # the probability of each arm
-    edges: NDArray[np.float64]  # (y - z) / x of each arm; 0 without a shadow (docs/theory/shadow.md)
+    x: Floats  # the probability of each arm
+    bold_advantages: Floats  # (y - z) / x of each arm; 0 without a shadow (docs/theory/shadow.md)
     drawn: Drawn
 
 

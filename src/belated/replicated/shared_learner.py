@@ -75,15 +75,15 @@ class SharedLearner:
         arms: Sequence[int],
         probabilities: Sequence[float],
         drawn: Drawn | None,
-        edges: Sequence[float] = (),
+        bold_advantages: Sequence[float] = (),
     ) -> None:
-        """Decisions drawn together, with the edges of their copy's outlook if its tuning has a shadow.
+        """Decisions drawn together, with the bold_advantages of their copy's outlook if its tuning has a shadow.
 
         Half of them and then the other half makes no difference.
         """
         first = self.learner.round + 1
         if self.is_more(seen):
-            self.learner.record_batch(arms, probabilities, lag=self._lag, edges=edges, is_more=True)
+            self.learner.record_batch(arms, probabilities, lag=self._lag, bold_advantages=bold_advantages, is_more=True)
         elif seen >= self.last:  # nothing has happened since: as if it had been drawn here and now
             self._begin(seqs[0], seen, None)
             if len(seqs) == 1:
@@ -94,7 +94,7 @@ class SharedLearner:
             if drawn is None:
                 raise InvalidInput(f"the decision at place {seqs[0]} was drawn at place {seen}, from what is not known")
             self._begin(seqs[0], seen, self.learner.overtake(drawn))
-            self.learner.record_batch(arms, probabilities, lag=self._lag, edges=edges)
+            self.learner.record_batch(arms, probabilities, lag=self._lag, bold_advantages=bold_advantages)
         else:  # drawn from the distribution in force
             self._seen, self._lag = seen, None
             self.learner.record_batch(arms, probabilities, is_more=True)
@@ -128,9 +128,9 @@ class SharedLearner:
         """The loss of the decision at this place has come."""
         self.learner.tell(self._take(seq, decision), loss)
 
-    def close(self, seq: int, decision: int) -> None:
+    def give_up(self, seq: int, decision: int) -> None:
         """It will not come."""
-        self.learner.close(self._take(seq, decision))
+        self.learner.give_up(self._take(seq, decision))
 
     def amend(self, seq: int, arm: int, probability: float, old: float | None, new: float) -> None:
         """The loss of a decision that does not wait any more has been another; None: it had been closed."""

@@ -18,7 +18,8 @@ from distributed import Client, LocalCluster
 from rich.console import Console
 
 import belated
-from belated import ClusterError, InvalidInput, cli, lab
+from belated import cli, lab
+from belated.errors import ClusterError, InvalidInput
 from belated.lab import progress
 from belated.lab.comparisons import dask_games, fingerprint
 from belated.lab.comparisons.comparison import Comparison, compare
@@ -69,7 +70,7 @@ def test_objects_of_my_own_are_played_too(client: Any) -> None:
             yield np.tile(np.linspace(0, self.high, n_arms), (n_rounds, 1))
 
     scale = 0.25
-    own = lab.Algorithm("zs20-simple", "-", "-", "nothing", "-", lambda _: belated.Simple(scale=scale))
+    own = lab.Algorithm("zs20-simple", "-", "-", "nothing", "-", lambda _: belated.tunings.Simple(scale=scale))
     comparison = Comparison((own, "tsallis-inf"), Steps(0.5), lab.Lost(0.5, 3), arms=3, rounds=300, seeds=2)
     assert same(compare(comparison, client=client), compare(comparison))
 
@@ -103,7 +104,7 @@ def test_workers_that_die_lose_nothing_but_time(strict: Any, tmp_path: Path) -> 
             (pids / str(os.getpid())).touch()
             while not enough.exists():
                 time.sleep(0.01)
-        return belated.Simple()
+        return belated.tunings.Simple()
 
     def kill_players() -> None:
         killed: set[str] = set()
@@ -129,7 +130,7 @@ def test_a_game_that_kills_its_workers_is_named(strict: Any, tmp_path: Path) -> 
     def crash(setting: Any) -> Any:
         if setting.seed == 1 and os.getpid() != here:
             os.kill(os.getpid(), signal.SIGKILL)
-        return belated.Simple()
+        return belated.tunings.Simple()
 
     crashing = lab.Algorithm("crashing", "-", "-", "nothing", "-", crash, fingerprint="1")
     comparison = Comparison(("zs20-simple", crashing), rounds=100, seeds=2)
@@ -144,7 +145,7 @@ def test_an_error_in_a_game_is_the_same_as_here(client: Any) -> None:
 
     for wrong, error in (
         (lab.Algorithm("broken", "-", "-", "nothing", "-", broken), ZeroDivisionError),
-        (lab.Algorithm("improper", "-", "-", "nothing", "-", lambda _: belated.Exp3(-1)), InvalidInput),
+        (lab.Algorithm("improper", "-", "-", "nothing", "-", lambda _: belated.tunings.Exp3(-1)), InvalidInput),
     ):
         comparison = Comparison((wrong,), rounds=100, seeds=1)
         with pytest.raises(error) as there:

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from belated import Advanced, Shadow, Tuning, lab
+from belated import lab
+from belated.tunings import Advanced, Shadow, Tuning
 from tests.lab.test_replicas import TUNINGS, assert_certificates_hold, assert_certificates_stay_above_the_regret
 
 PROBLEMS = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from belated import Advanced, Simple, Tsallis
+from belated.tunings import Advanced, Simple, Tsallis
 from tests.learner.test_ftrl import assert_it_is_tsallis_inf
 
 

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from belated import Advanced, Simple, Tuning
+from belated.tunings import Advanced, Simple, Tuning
 from tests.replicated.test_shared_learner import assert_copies_agree, assert_never_below_what_is_proven
 from tests.support.catalogue import TUNINGS
 

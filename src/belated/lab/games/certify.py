@@ -31,7 +31,7 @@ def certify(
     certificates.
     """
     if not (isinstance(tuning, Tuning) or callable(tuning)):
-        raise InvalidInput(f"tuning must be a belated.Tuning, such as belated.Shadow(), got {tuning!r}")
+        raise InvalidInput(f"tuning must be a belated.tunings.Tuning, such as belated.tunings.Shadow(), got {tuning!r}")
     at = as_checkpoints(checkpoints, problem.n_rounds)
     rows = np.array([_one(tuning, problem, seed, at) for seed in seeds])
     return Certified(at, *np.moveaxis(rows, 2, 0))

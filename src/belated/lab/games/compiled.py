@@ -69,7 +69,7 @@ class CompiledShadow:
         self.clock, self.policies = blank(k, tuning)
         self.cdf = np.empty(-(-k // kernels.BLOCK))
         self.arms = np.empty(n, np.int32)
-        self.probabilities, self.reports, self.edges = np.empty(n), np.empty(n), np.empty(n)
+        self.probabilities, self.reports, self.bold_advantages = np.empty(n), np.empty(n), np.empty(n)
         self.t = 0
 
     def play(self, losses: Matrix) -> tuple[Floats, Floats]:
@@ -90,7 +90,7 @@ class CompiledShadow:
             self.arms,
             self.probabilities,
             self.reports,
-            self.edges,
+            self.bold_advantages,
             expected,
             suffered,
         )

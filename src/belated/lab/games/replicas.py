@@ -57,7 +57,7 @@ def play_apart(
 
 def _maker(kind: "type[OneJournal | Apart]", tuning: Tuning, replicas: int, lag: int) -> Make:
     if not isinstance(tuning, Tuning):
-        raise InvalidInput(f"tuning must be a belated.Tuning, such as belated.Shadow(), got {tuning!r}")
+        raise InvalidInput(f"tuning must be a belated.tunings.Tuning, such as belated.tunings.Shadow(), got {tuning!r}")
     whole_number("replicas", replicas, 1)
     whole_number("lag", lag, 0)
     return lambda n_arms, seed: kind(n_arms, tuning, seed=seed, replicas=replicas, lag=lag)
@@ -110,10 +110,10 @@ class OneJournal:
 
     def ask(self) -> Decision:
         """Decide the next round, by whichever replica."""
-        x, edges, drawn = self._look()
+        x, bold_advantages, drawn = self._look()
         arm = _draw(x, float(self._generator.random()))
         self.round, self._last = self.round + 1, self._last + 1
-        given = [self._last], self._behind.last, [arm], [float(x[arm])], drawn, [float(edges[arm])]
+        given = [self._last], self._behind.last, [arm], [float(x[arm])], drawn, [float(bold_advantages[arm])]
         self._write(lambda shared: shared.enter(*given))
         self._places[self.round] = self._last
         return Decision(self.round, arm, float(x[arm]))

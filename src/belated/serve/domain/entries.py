@@ -58,7 +58,7 @@ class Rest(NamedTuple):
     """What a decision rests on: as MessagePack in its entry."""
 
     drawn: Drawn  # what its server had counted
-    edge: float  # of its arm (docs/theory/shadow.md)
+    bold_advantage: float  # of its arm (docs/theory/shadow.md)
 
 
 _REST: Final = msgspec.msgpack.Decoder(Rest)

@@ -23,7 +23,7 @@ from belated.serve.domain.observations import (
     new_earnings,
     place,
 )
-from belated.serve.domain.settings import ArmChange, Settings
+from belated.serve.domain.settings import ArmChange, Settings, stored_settings
 
 HEAD_START: Final = 20.0  # the most by which an arm may be behind when the arms change; the guarantee grows by as much
 
@@ -59,7 +59,7 @@ class Experiment:
     """What is known of an experiment after some entry of the journal."""
 
     def __init__(self, created: Entry) -> None:
-        self.settings = msgspec.json.decode(created.body or b"", type=Settings)
+        self.settings = stored_settings(created.body or b"")
         self.seq, self.created_at = created.seq, created.at
         self.closed_at: int | None = None
         self.arms = list(self.settings.arms)  # all that ever took part
@@ -75,7 +75,7 @@ class Experiment:
     def _begin_era(self, place: int, arms: list[int], losses: NDArray[np.float64]) -> None:
         """A new learner that begins with these estimates."""
         blank = FTRL(len(arms), self.settings.tuning.build(), seed=0).snapshot()
-        self.shared = SharedLearner(FTRL.restore({**blank, "losses": losses.tolist()}), place)
+        self.shared = SharedLearner(FTRL.restore({**blank, "estimated_losses": losses.tolist()}), place)
         self.era = Era(place, arms, float(losses.max()), new_earnings(len(arms)))
         self._local = {arm: place for place, arm in enumerate(arms)}
 
@@ -102,8 +102,8 @@ class Experiment:
             seqs, seen, rests = [entry.seq for entry in entries], first.seen or 0, list[Rest]()
             if first.drawn is not None and self.shared.is_overtaken(seen):
                 rests = list(map(rest_of, entries))
-            edges = [rest.edge for rest in rests]
-            self.shared.enter(seqs, seen, arms, probabilities, rests[0].drawn if rests else None, edges)
+            bold_advantages = [rest.bold_advantage for rest in rests]
+            self.shared.enter(seqs, seen, arms, probabilities, rests[0].drawn if rests else None, bold_advantages)
         else:  # its server did not know of the new arms: at most 1 is lost, and nothing learned
             era.revised += len(entries)
         for entry, arm, probability in zip(entries, arms, probabilities, strict=True):
@@ -155,7 +155,7 @@ class Experiment:
         if entry.kind in (Kind.LATE, Kind.AMENDED):
             self.shared.amend(entry.seq, self._local[entry.arm or 0], entry.probability or 0.0, before, loss or 0.0)
         elif loss is None:
-            self.shared.close(entry.seq, entry.decision or 0)
+            self.shared.give_up(entry.seq, entry.decision or 0)
         else:
             self.shared.tell(entry.seq, entry.decision or 0, loss)
 
@@ -189,7 +189,7 @@ class Experiment:
         """Fold a change of arms: a new era, in which the arms that stay keep a head start."""
         change = msgspec.json.decode(entry.body or b"", type=ArmChange)
         self.era.proven, self.era.measured = self._own_certificates()
-        estimates = dict(zip(self.era.arms, self.learner.losses.tolist(), strict=True))
+        estimates = dict(zip(self.era.arms, self.learner.estimated_losses.tolist(), strict=True))
         self.past.append(self.era)
         retired = {self.arms.index(name) for name in change.retire}
         for name in change.add:

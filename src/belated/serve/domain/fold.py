@@ -10,7 +10,7 @@ from belated.errors import SnapshotError, StoreError
 from belated.serve.domain.entries import Entry, Kind
 from belated.serve.domain.experiment import Experiment
 
-VERSION: Final = 3  # of the fold: a snapshot of another version is not used, the journal is folded anew
+VERSION: Final = 4  # of the fold: a snapshot of another version is not used, the journal is folded anew
 
 
 class Snapshot(NamedTuple):

@@ -61,7 +61,7 @@ class TuningChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: Literal["shadow", "advanced", "simple", "tsallis", "adaptive_exp3", "exp3"] = "shadow"
     scale: Positive | UnsetType = UNSET
-    doubt: Positive | UnsetType = UNSET
+    switch_threshold: Positive | UnsetType = UNSET
     eta: Positive | UnsetType = UNSET
 
     def build(self) -> tunings.Tuning:
@@ -74,7 +74,9 @@ class TuningChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "adaptive_exp3": tunings.AdaptiveExp3,
             "exp3": tunings.Exp3,
         }[self.name]
-        given = {name: value for name in ("scale", "doubt", "eta") if (value := getattr(self, name)) is not UNSET}
+        given = {
+            name: value for name in ("scale", "switch_threshold", "eta") if (value := getattr(self, name)) is not UNSET
+        }
         unknown = given.keys() - cls.__dataclass_fields__.keys()
         if unknown:
             raise InvalidInput(f"the tuning {self.name} has no {sorted(unknown)[0]}")
@@ -117,6 +119,18 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             FTRL(len(self.arms), self.tuning.build()).distribution()
         except ImproperRule as error:
             raise InvalidInput(f"this tuning cannot decide: {error}") from None
+
+
+def stored_settings(body: bytes) -> Settings:
+    """The settings of an experiment from its journal entry.
+
+    Entries written before December 2026 call the shadow's switch threshold `doubt`.
+    """
+    document: dict[str, Any] = msgspec.json.decode(body)
+    tuning = document.get("tuning", {})
+    if "doubt" in tuning:
+        tuning["switch_threshold"] = tuning.pop("doubt")
+    return msgspec.convert(document, Settings)
 
 
 class ArmChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

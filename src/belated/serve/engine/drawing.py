@@ -32,11 +32,11 @@ def draw(
 ) -> list[Drawn]:
     """Append an entry for each decision; all are drawn from one distribution, that of the state after `seen`."""
     size = sum(request.size for _, request in asked)
-    x, edges, counted = experiment.learner.outlook()
+    x, bold_advantages, counted = experiment.learner.outlook()
     cdf = np.cumsum(x)
     places = np.searchsorted(cdf, generator.random(size) * cdf[-1], side="right")
     arms = np.minimum(places, np.flatnonzero(x)[-1])
-    rests = {arm: msgspec.msgpack.encode(Rest(counted, float(edges[arm]))) for arm in set(arms.tolist())}
+    rests = {arm: msgspec.msgpack.encode(Rest(counted, float(bold_advantages[arm]))) for arm in set(arms.tolist())}
     rows = zip(arms.tolist(), x[arms].tolist(), nonces(size), strict=True)
     round, drawn = experiment.counts.decisions, []
     for place, request in asked:

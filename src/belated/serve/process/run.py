@@ -96,7 +96,7 @@ def warm_up() -> None:
     first, second = learner.record_batch([0, 1], [0.5, 0.5])
     learner.record(0, 0.5)
     learner.tell(first.round, 0.5)
-    learner.close(second.round)
+    learner.give_up(second.round)
     learner.amend(second, None, 0.5)
     learner.record_batch([0], [0.5], lag=learner.overtake(learner.outlook().drawn))
     learner.record_batch([0], [0.5], is_more=True)
