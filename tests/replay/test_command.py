@@ -43,7 +43,7 @@ def run(*arguments: str) -> str:
 def test_a_log_with_probabilities_is_judged(tmp_path: Path) -> None:
     out = tmp_path / "out"
     said = run(str(write_log(tmp_path / "log.csv")), "--reward", "--out", str(out))
-    assert "Outcomes are taken as rewards from 0 to 1: larger is better." in said
+    assert "Outcomes are rewards from 0 to 1, and larger is better." in said
     assert said.rstrip().endswith("report.html")
     results = json.loads((out / "results.json").read_text())["results"]
     best, *_, worst = results["estimates"]
@@ -71,7 +71,7 @@ def test_losses_are_the_other_way_round(tmp_path: Path) -> None:
 
 def test_without_probabilities_only_the_past_is_told(tmp_path: Path) -> None:
     said = run(str(write_log(tmp_path / "log.csv", has_probability=False)), "--reward", "--out", str(tmp_path / "out"))
-    assert "log the probability each arm was chosen with" in " ".join(said.split())
+    assert "Start to log the probability each arm was chosen with" in " ".join(said.split())
     results = json.loads((tmp_path / "out" / "results.json").read_text())["results"]
     assert [one["name"] for one in results["estimates"]] == ["logged"]
 
@@ -137,7 +137,7 @@ def test_a_wrong_column_of_arms_is_noticed_and_does_not_flood(tmp_path: Path) ->
     rows = [f"{t},user{t},{t % 2},{t + 1},0.5" for t in range(300)]
     (tmp_path / "log.csv").write_text("\n".join(["time,arm,outcome,outcome_time,probability", *rows]))
     said = " ".join(run(str(tmp_path / "log.csv"), "--out", str(tmp_path / "out")).split())
-    assert "300 arms in 300 decisions: is the column of the arms the right one?" in said
+    assert "There are 300 arms in 300 decisions. Is this the right column of arms?" in said
     assert "too few outcomes to name a best" in said
     assert "285 arms in between are in results.json" in said
     assert said.count("always user") < 30
@@ -146,7 +146,7 @@ def test_a_wrong_column_of_arms_is_noticed_and_does_not_flood(tmp_path: Path) ->
 
 
 def test_an_option_without_effect_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="need a log: belated replay FILE"):
+    with pytest.raises(InvalidInput, match="need a log, as in belated replay FILE"):
         run("--reward", "--out", str(tmp_path / "out"))
     with pytest.raises(InvalidInput, match="--seeds is for the flights"):
         run(str(write_log(tmp_path / "log.csv")), "--seeds", "3", "--out", str(tmp_path / "out"))
@@ -155,7 +155,7 @@ def test_an_option_without_effect_is_refused(tmp_path: Path) -> None:
 
 def test_a_refused_log_leaves_no_folder(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("time;arm;outcome;outcome_time\n1;a;0,5;2\n")
-    with pytest.raises(InvalidInput, match="separated by semicolons: save it with commas"):
+    with pytest.raises(InvalidInput, match=r"separated by semicolons\. Save it with commas"):
         run(str(tmp_path / "log.csv"), "--out", str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 

@@ -38,7 +38,7 @@ def test_a_log_is_sorted_by_time(tmp_path: Path) -> None:
     assert log.outcome_times.tolist() == [3, 1, np.inf]
     assert log.probabilities is not None
     assert log.probabilities.tolist() == [0.25, 0.5, 0.75]
-    assert log.place(1).endswith("log.csv, line 4")
+    assert log.location(1).endswith("log.csv, line 4")
 
 
 def test_equal_times_keep_the_order_of_the_file(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_dressing_is_accepted(tmp_path: Path) -> None:
     assert same(read(written(tmp_path, dressed)), plain)
     log = read(written(tmp_path, 'time,arm,outcome,outcome_time\n0,"a\nb",,\n0,c,,\n'))
     assert log.arm_names == ("a\nb", "c")
-    assert log.place(1).endswith("line 4")
+    assert log.location(1).endswith("line 4")
 
 
 def test_a_long_file_is_read_in_stretches(tmp_path: Path) -> None:
@@ -94,18 +94,18 @@ def test_a_long_file_is_read_in_stretches(tmp_path: Path) -> None:
     assert log.times.tolist() == list(range(n))
     assert log.arms.tolist() == arms[order].tolist()
     assert log.outcomes.tolist() == [t / n for t in range(n)]
-    assert [log.place(t).rsplit(maxsplit=1)[1] for t in range(n)] == [str(row + 2) for row in order]
+    assert [log.location(t).rsplit(maxsplit=1)[1] for t in range(n)] == [str(row + 2) for row in order]
 
 
 BAD: dict[str, tuple[str | bytes, str]] = {
     "no column": (
         "time,Arms,outcome,outcome_time\n",
-        r"no column 'arm' for the arm; there are 'time', 'Arms'.*is it 'Arms'",
+        r"no column 'arm' for the arm\. The columns are 'time', 'Arms'.*Did you mean 'Arms'",
     ),
     "ragged": (HEADER + "0,a,,,1\n0,b,,\n", r"line 3: 4 cells where the header names 5"),
-    "empty time": (HEADER + "0,a,,,1\n,b,,,1\n", r"line 3, column 'time': an empty cell; every row needs its time"),
-    "first time empty": (HEADER + ",a,,,1\n", r"line 2, column 'time': an empty cell"),
-    "empty arm": (HEADER + "0,  ,,,1\n", r"line 2, column 'arm': an empty cell"),
+    "empty time": (HEADER + "0,a,,,1\n,b,,,1\n", r"line 3, column 'time': the cell is empty. Every row needs its time"),
+    "first time empty": (HEADER + ",a,,,1\n", r"line 2, column 'time': the cell is empty"),
+    "empty arm": (HEADER + "0,  ,,,1\n", r"line 2, column 'arm': the cell is empty"),
     "not a number": (HEADER + "0,a,good,1,1\n", r"line 2, column 'outcome': 'good' is not a finite number"),
     "underscores": (HEADER + "0,a,1_0,1,1\n", r"line 2, column 'outcome': '1_0' is not a finite number"),
     "not a time": (
@@ -125,26 +125,29 @@ BAD: dict[str, tuple[str | bytes, str]] = {
         HEADER + "2024-01-01T00:00,a,,,1\n2024-01-01T00:00Z,b,,,1\n",
         r"line 3, column 'time': '2024-01-01T00:00Z' is a date-time with time zone, but .* without",
     ),
-    "no outcome time": (HEADER + "0,a,1,,1\n", r"line 2, column 'outcome_time': an empty cell; column 'outcome' has"),
-    "no outcome": (HEADER + "0,a,,1,1\n", r"line 2, column 'outcome': an empty cell; column 'outcome_time' has"),
+    "no outcome time": (
+        HEADER + "0,a,1,,1\n",
+        r"line 2, column 'outcome_time': the cell is empty. Column 'outcome' has",
+    ),
+    "no outcome": (HEADER + "0,a,,1,1\n", r"line 2, column 'outcome': the cell is empty. Column 'outcome_time' has"),
     "too early": (HEADER + "5,a,1,4,1\n", r"line 2, column 'outcome_time': '4' is before the decision itself, '5'"),
     "nan": (HEADER + "0,a,nan,1,1\n", r"line 2, column 'outcome': 'nan' is not a finite"),
     "infinite": (HEADER + "0,a,1,inf,1\n", r"line 2, column 'outcome_time': 'inf' is neither"),
     "infinite first time": (HEADER + "inf,a,1,1,1\n", r"line 2, column 'time': 'inf' is neither"),
-    "no probability": (HEADER + "0,a,,,1\n0,b,,,\n", r"line 3, column 'probability': an empty cell; it must be"),
+    "no probability": (HEADER + "0,a,,,1\n0,b,,,\n", r"line 3, column 'probability': the cell is empty. It must be"),
     "probability 0": (HEADER + "0,a,,,0\n", r"line 2, column 'probability': '0' must be .* in \(0, 1\]"),
     "probability 1.5": (HEADER + "0,a,,,1.5\n", r"line 2, column 'probability': '1.5' must be"),
     "probability nan": (HEADER + "0,a,,,nan\n", r"line 2, column 'probability': 'nan' is not"),
     "named twice": ("time,arm,arm,outcome,outcome_time\n", r"the column 'arm' is named twice"),
-    "empty": ("", r"is empty: its first line must name the columns"),
+    "empty": ("", r"is empty. Its first line must name the columns"),
     "blank": ("\n  \n", r"is empty"),
     "header only": (HEADER, r"has a header but no rows"),
-    "one arm": (HEADER + "0,a,,,1\n", r"every row has the arm 'a'; a choice needs at least 2 arms"),
-    "open quote": (HEADER + '0,a,,,1\n0,"b,,,1\n', r"line 3: not valid CSV: unexpected end of data"),
+    "one arm": (HEADER + "0,a,,,1\n", r"every row has the arm 'a'. A choice needs at least 2 arms"),
+    "open quote": (HEADER + '0,a,,,1\n0,"b,,,1\n', r"line 3: not valid CSV \(unexpected end of data\)"),
     "text after a quote": (HEADER + '0,"a"x,,,1\n', r"line 2: not valid CSV"),
     "after a quoted line break": (HEADER + '0,"a\nb",,,1\nx,b,,,1\n', r"line 4, column 'time': 'x'"),
     "after a blank line": (HEADER + "\n\nx,b,,,1\n", r"line 4, column 'time': 'x'"),
-    "not UTF-8": (HEADER.encode() + b"0,a,,,1\n0,caf\xe9,,,1\n", r"line 3: not UTF-8 text; save"),
+    "not UTF-8": (HEADER.encode() + b"0,a,,,1\n0,caf\xe9,,,1\n", r"line 3: not UTF-8 text. Save"),
 }
 
 
@@ -181,7 +184,7 @@ def test_a_probability_column_asked_for_must_be_there(tmp_path: Path) -> None:
 
 
 def test_one_column_cannot_be_two() -> None:
-    with pytest.raises(InvalidInput, match="the column 'time' cannot be two things at once"):
+    with pytest.raises(InvalidInput, match="the column 'time' cannot have two uses"):
         Columns(outcome_time="time")
 
 

@@ -172,7 +172,7 @@ def test_what_cannot_be_evaluated_is_refused() -> None:
     log = log_of(world(20, is_skewed=False), np.random.default_rng(4))
     blind = Log(log.arm_names, log.times, log.arms, log.outcomes, log.outcome_times)
     silent = Log(log.arm_names, log.times, log.arms, np.full(20, math.nan), np.full(20, math.inf))
-    with pytest.raises(InvalidInput, match="without probabilities: add a column 'probability'"):
+    with pytest.raises(InvalidInput, match=r"without probabilities\. Add a column 'probability'"):
         evaluate(blind, Shadow())
     with pytest.raises(InvalidInput, match="no decision of the log has an outcome"):
         evaluate(silent, LOGGED)
@@ -180,7 +180,9 @@ def test_what_cannot_be_evaluated_is_refused() -> None:
         evaluate(log, 3)
     with pytest.raises(InvalidInput, match="got 'best'"):
         evaluate(log, "best")  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match=r"decision \d+: the outcome 1 is outside the range from 0 to 0.5; those"):
+    with pytest.raises(
+        InvalidInput, match=r"decision \d+: the outcome 1 is outside the range from 0 to 0.5. The outcomes"
+    ):
         evaluate(log, LOGGED, Outcomes(highest=0.5))
 
 

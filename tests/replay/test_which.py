@@ -20,7 +20,10 @@ def test_certificates_are_sorted_and_those_of_the_library() -> None:
     assert values == [bounds.certificate(4, delays, one.tuning) for one in advice.certified]
     assert advice.trivial == 50_000
     assert "Keep the default, Shadow()" in advice.sentences[0]
-    assert f"use {advice.certified[0].name}(): at most {values[0]:,.0f} in 50,000 rounds" in advice.sentences[1]
+    assert (
+        f"use {advice.certified[0].name}(). Its expected regret is at most {values[0]:,.0f} in 50,000 rounds"
+        in advice.sentences[1]
+    )
     assert len(advice.sentences) == 2
 
 
@@ -34,14 +37,14 @@ def test_a_few_excessive_delays() -> None:
     delays = np.zeros(20_000, np.int64)
     delays[:100] = NEVER
     advice = advise(4, delays)
-    assert "leaving out 100 of 20,000 rounds brings the cost of delay from" in advice.sentences[2]
+    assert "Leaving out 100 of 20,000 rounds brings the cost of delay from" in advice.sentences[2]
     names = [one.name for one in advice.certified]
     assert names.index("Advanced") < names.index("Simple")
     assert len(advise(4, [100] * 20_000).sentences) == 2
 
 
 def test_too_few_rounds() -> None:
-    assert "the smallest certificate is 20, and no regret exceeds 20" in advise(10, [3] * 20).sentences[1]
+    assert "The smallest certificate is 20, and no regret exceeds 20" in advise(10, [3] * 20).sentences[1]
 
 
 @pytest.mark.parametrize(("n_arms", "delays"), [(1, [0]), (0, [0]), (2, []), (2, [-1]), (2, [0.5])])

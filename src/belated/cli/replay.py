@@ -1,4 +1,4 @@
-"""`belated replay`: a decision log, or the built-in flights, and what learning with late feedback makes of it."""
+"""`belated replay` studies a decision log or the built-in flights."""
 
 from pathlib import Path
 from typing import Annotated
@@ -15,21 +15,21 @@ from belated.replay.outcomes import losses_of
 from belated.reports import Page, Section, pages
 from belated.reports import Table as Cells
 
-LEAD = "What late feedback means for decisions that have been made already."
+LEAD = "What late feedback means for decisions made in the past."
 
 
 def print_cells(cells: Cells) -> None:
-    """A table of the report, on the terminal."""
+    """Print a table of the report on the terminal."""
     table = Table(title=cells.title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for number, heading in enumerate(cells.header):
         table.add_column(heading, justify="right" if number else "left")
     for row in cells.rows:
-        table.add_row(*map(Text, row))  # names are the user's own: no markup
+        table.add_row(*map(Text, row))  # no markup, because names are the user's own
     console.print(table)
 
 
 def print_section(section: Section) -> None:
-    """All but the pictures."""
+    """Print everything except the pictures."""
     console.print(Text(f"\n{section.title}", "bold"))
     if section.headline:
         console.print(section.headline, highlight=False, markup=False)
@@ -42,17 +42,17 @@ def print_section(section: Section) -> None:
 @app.command()
 def replay(
     log: Annotated[
-        Path | None, typer.Argument(help="A CSV or Parquet file of decisions; without it the New York flights of 2013.")
+        Path | None, typer.Argument(help="A CSV or Parquet file of decisions. Default is the New York flights of 2013.")
     ] = None,
     reward: Annotated[
-        bool, typer.Option("--reward", help="Larger outcomes are better; otherwise smaller ones.")
+        bool, typer.Option("--reward", help="Larger outcomes are better. Otherwise smaller ones are.")
     ] = False,
-    lowest: Annotated[float, typer.Option(help="The least that an outcome can be.")] = 0.0,
-    highest: Annotated[float, typer.Option(help="The most that an outcome can be.")] = 1.0,
+    lowest: Annotated[float, typer.Option(help="The lowest possible outcome.")] = 0.0,
+    highest: Annotated[float, typer.Option(help="The highest possible outcome.")] = 1.0,
     time: Annotated[str, typer.Option(help="The column with the time of the decision.")] = Columns.time,
-    arm: Annotated[str, typer.Option(help="The column with what was chosen.")] = Columns.arm,
+    arm: Annotated[str, typer.Option(help="The column with the chosen arm.")] = Columns.arm,
     outcome: Annotated[
-        str, typer.Option(help="The column with what came of it; empty: nothing so far.")
+        str, typer.Option(help="The column with the outcome, empty if none has come.")
     ] = Columns.outcome,
     outcome_time: Annotated[str, typer.Option(help="The column with the time of the outcome.")] = Columns.outcome_time,
     probability: Annotated[
@@ -61,20 +61,20 @@ def replay(
     seeds: Annotated[int | None, typer.Option(min=1, help="Games for each tuning on the flights. [5]")] = None,
     out: Annotated[Path, typer.Option(help="The folder of the report.")] = Path("belated-replay"),
 ) -> None:
-    """How late feedback is, which tuning fits, and what other policies would have got on a log of yours."""
+    """Show how late feedback is, which tuning fits, and what other policies would have got on your log."""
     outcomes = Outcomes(lowest, highest, is_reward=reward)
     columns = Columns(time, arm, outcome, outcome_time, probability)
     if log is None:
         if (outcomes, columns) != (Outcomes(), Columns()):
-            raise InvalidInput("options about outcomes and columns need a log: belated replay FILE")
+            raise InvalidInput("options about outcomes and columns need a log, as in belated replay FILE")
         pages.make_folder(out)
         page = flights_page(seeds or 5)
         shown = page.sections
     else:
         if seeds is not None:
-            raise InvalidInput("--seeds is for the flights: on a log nothing is drawn")
+            raise InvalidInput("--seeds is for the flights only. A log is evaluated without random draws")
         decisions = read(log, columns)
-        losses_of(decisions, outcomes)  # whatever is wrong with a log is said before anything is made
+        losses_of(decisions, outcomes)  # refuses a wrong log before any file is written
         pages.make_folder(out)
         page = log_page(log.name, decisions, outcomes)
         shown = page.sections[:-1]  # without the glossary
@@ -85,7 +85,7 @@ def replay(
 
 
 def flights_page(seeds: int) -> Page:
-    """The built-in example."""
+    """The page of the built-in example."""
     found = flight_study.study(range(seeds))
     section = Section(
         "flights",
@@ -100,7 +100,7 @@ def flights_page(seeds: int) -> Page:
 
 
 def log_page(name: str, log: Log, outcomes: Outcomes) -> Page:
-    """A user's own log."""
+    """The page of a user's own log."""
     found = log_study.study(log, outcomes)
     results = {
         "waiting": found.waiting._asdict(),

@@ -1,8 +1,12 @@
-"""Replay: what learning with late feedback means for decisions that have been made already.
+"""Shows what learning with late feedback would have meant for decisions made in the past.
+
+`read` loads your own log with the columns time, arm, outcome, outcome_time and probability. A year of New York flights
+is built in.
 
 >>> from belated import replay
->>> example = replay.flights.load()  # 22,305 rounds of New York flights
->>> log = replay.read("decisions.csv")  # your own: time, arm, outcome, outcome_time, probability
+>>> example = replay.flights.load()
+>>> example.arm_names, example.losses.shape
+(('EWR', 'JFK', 'LGA'), (22305, 3))
 """
 
 from belated.replay import flights

@@ -1,4 +1,4 @@
-"""Cells of text as numbers and instants; the first that is neither is refused with its place."""
+"""Parses cells of text as numbers and times. Refuses the first invalid cell and says where it is."""
 
 import math
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ EXAMPLE = "2024-05-01T12:30:00+02:00"
 
 
 def numbers(column: Column) -> Floats:
-    """A finite number for each cell, NaN for an empty one."""
+    """A finite number for each cell, NaN for an empty cell."""
     try:
         values = np.array([float(cell) if cell else math.nan for cell in column.cells])
         is_sound = np.count_nonzero(np.isfinite(values)) + column.cells.count("") == values.size
@@ -31,18 +31,18 @@ def numbers(column: Column) -> Floats:
 
 
 def _hint(cell: str) -> str:
-    """How to write what was probably meant."""
+    """How to write what the cell probably means."""
     if cell.lower() in ("nan", "null", "none", "na", "n/a"):
-        return "; leave the cell empty if nothing has come"
+        return ". Leave the cell empty if no outcome has come"
     if cell.lower() in ("true", "false"):
-        return "; write 1 and 0"
+        return ". Write 1 and 0"
     if cell.endswith("%"):
-        return "; write 0.33 for 33%"
-    return "; write a decimal point, not a comma" if "," in cell else ""
+        return ". Write 0.33 for 33%"
+    return ". Write a decimal point, not a comma" if "," in cell else ""
 
 
 def _has_underscores(column: Column) -> bool:
-    return "_" in "".join(column.cells)  # float() takes 1_000
+    return "_" in "".join(column.cells)  # float() accepts 1_000
 
 
 def _is_number(cell: str) -> bool:
@@ -53,7 +53,7 @@ def _is_number(cell: str) -> bool:
 
 
 def kind_of(cell: str) -> str | None:
-    """How an instant is written; None if it is none."""
+    """How a time is written, or None if the cell is not a time."""
     if _is_number(cell):
         return NUMBER
     try:
@@ -63,7 +63,7 @@ def kind_of(cell: str) -> str | None:
 
 
 def instants(column: Column, kind: str) -> Floats:
-    """Seconds after 1970 for each date-time, or the numbers as they are; infinite for an empty cell."""
+    """Seconds since 1970 for each date-time, or the plain numbers. Infinite for an empty cell."""
     try:
         if kind == NUMBER:
             values = np.array([float(cell) if cell else math.inf for cell in column.cells])
@@ -86,4 +86,4 @@ def _refuse_instant(column: Column, index: int, kind: str) -> NoReturn:
     found = kind_of(column.cells[index])
     if found is None:
         refuse(column, index, f"is neither a finite number nor an ISO 8601 date-time such as {EXAMPLE}")
-    refuse(column, index, f"is {found}, but the first time of the file is {kind}; write all of them in one way")
+    refuse(column, index, f"is {found}, but the first time of the file is {kind}. Write all times the same way")

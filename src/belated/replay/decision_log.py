@@ -1,4 +1,4 @@
-"""A decision log of your own: who was shown what, when, with which probability, and what came of it, when."""
+"""Reads a decision log, which says what was chosen when, with which probability, and what came of it when."""
 
 import difflib
 from dataclasses import asdict, dataclass, fields, replace
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from belated.errors import InvalidInput
 from belated.replay.cells import NUMBER, Floats, instants, kind_of, numbers
-from belated.replay.tables import Column, LogTable, Stretch, open_table, refuse
+from belated.replay.tables import Chunk, Column, LogTable, open_table, refuse
 
 Integers = NDArray[np.int64]
 
@@ -18,7 +18,7 @@ Integers = NDArray[np.int64]
 @final
 @dataclass(frozen=True)
 class Columns:
-    """What the columns of a log are called in the file."""
+    """The names of a log's columns in its file."""
 
     time: str = "time"
     arm: str = "arm"
@@ -30,33 +30,33 @@ class Columns:
         names = [getattr(self, field.name) for field in fields(self)]
         for name in names:
             if names.count(name) > 1:
-                raise InvalidInput(f"the column {name!r} cannot be two things at once: {self!r}")
+                raise InvalidInput(f"the column {name!r} cannot have two uses, got {self!r}")
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Log:
-    """Decisions in order of time; times are in seconds, or in the file's own unit if they were numbers."""
+    """Decisions in order of time. Times are in seconds, or in the file's own unit if they are plain numbers."""
 
     arm_names: tuple[str, ...]
     times: Floats
     arms: Integers  # indices into arm_names
-    outcomes: Floats  # NaN: none has come
-    outcome_times: Floats  # infinite: none has come
+    outcomes: Floats  # NaN if none has come
+    outcome_times: Floats  # infinite if none has come
     probabilities: Floats | None = None
-    places: tuple[str, Integers] | None = None  # "log.csv, line" and the line of every decision
-    has_dates: bool = True  # False: times are numbers in a unit that only the file's owner knows
+    locations: tuple[str, Integers] | None = None  # "log.csv, line" and the line number of each decision
+    has_dates: bool = True  # False if times are plain numbers in an unknown unit
 
     @property
     def n_arms(self) -> int:
-        """k."""
+        """k, the number of arms."""
         return len(self.arm_names)
 
-    def place(self, index: int) -> str:
-        """Where a decision is in its file, for messages."""
-        if self.places is None:
+    def location(self, index: int) -> str:
+        """Where a decision is in its file, for error messages."""
+        if self.locations is None:
             return f"decision {index + 1}"
-        return f"{self.places[0]} {self.places[1][index]}"
+        return f"{self.locations[0]} {self.locations[1][index]}"
 
 
 class _Part(NamedTuple):
@@ -69,20 +69,32 @@ class _Part(NamedTuple):
 
 
 def read(path: Path | str, columns: Columns | None = None) -> Log:
-    """The log in a CSV or Parquet file (docs/replay.md); a malformed file is refused with the place of the error."""
+    """Read the log in a CSV or Parquet file. The format is described in docs/replay.md.
+
+    Raises InvalidInput for a malformed file and says where the error is.
+
+    >>> import tempfile
+    >>> rows = ["time,arm,outcome,outcome_time", "0,blue,1,5", "1,red,,", "2,blue,0,3"]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "decisions.csv"
+    ...     _ = path.write_text("\\n".join(rows))
+    ...     log = read(path)
+    >>> log.arm_names, log.arms.tolist(), log.outcome_times.tolist()
+    (('blue', 'red'), [0, 1, 0], [5.0, inf, 3.0])
+    """
     table = open_table(Path(path))
     names = _names(table, columns or Columns())
     codes: dict[str, int] = {}
     kind: str | None = None
     parts: list[_Part] = []
-    for stretch in table.stretches:
-        cells = {use: _column(table, stretch, name) for use, name in names.items()}
+    for chunk in table.chunks:
+        cells = {use: _column(table, chunk, name) for use, name in names.items()}
         kind = kind or _first_kind(cells["time"])
         parts.append(_part(cells, kind, codes))
     if not parts:
-        raise InvalidInput(f"{table.path} has a header but no rows: a log needs decisions")
+        raise InvalidInput(f"{table.path} has a header but no rows. A log needs decisions")
     if len(codes) < 2:
-        raise InvalidInput(f"{table.path}: every row has the arm {next(iter(codes))!r}; a choice needs at least 2 arms")
+        raise InvalidInput(f"{table.path}: every row has the arm {next(iter(codes))!r}. A choice needs at least 2 arms")
     whole = _Part(*map(np.concatenate, zip(*parts, strict=True)))
     log = _assemble(table, codes, whole, has_probabilities="probability" in names)
     return replace(log, has_dates=kind != NUMBER)
@@ -112,7 +124,7 @@ def _sorted_names(names: list[str]) -> list[str]:
 
 
 def _names(table: LogTable, columns: Columns) -> dict[str, str]:
-    """The file's name of each column; the probability may be missing unless it was asked for by a name of its own."""
+    """The name of each column in the file. Only a probability column with the default name may be missing."""
     names: dict[str, str] = asdict(columns)
     if names["probability"] == Columns.probability not in table.header:
         del names["probability"]
@@ -120,22 +132,22 @@ def _names(table: LogTable, columns: Columns) -> dict[str, str]:
     if missing:
         options = ", ".join(f"--{use}".replace("_", "-") for use in missing)
         raise InvalidInput(
-            f"{table.path}: no column {', '.join(f'{name!r} for the {use}' for use, name in missing.items())}; "
-            f"there are {', '.join(map(repr, table.header))}; {_near(table.header, list(missing.values()))}"
-            f"rename them, or say what they are called: {options}, or Columns(...) in Python"
+            f"{table.path}: no column {', '.join(f'{name!r} for the {use}' for use, name in missing.items())}. "
+            f"The columns are {', '.join(map(repr, table.header))}. {_near(table.header, list(missing.values()))}"
+            f"Rename them, or give their names with {options} or, in Python, Columns(...)"
         )
     return names
 
 
 def _near(header: list[str], missing: list[str]) -> str:
-    """The nearest names there are."""
+    """A suggestion with the most similar names in the header."""
     lowered = {there.lower(): there for there in header}
     near = [lowered[key] for name in missing for key in difflib.get_close_matches(name.lower(), lowered, n=1)]
-    return f"is it {' and '.join(map(repr, near))}? " if near else ""
+    return f"Did you mean {' and '.join(map(repr, near))}? " if near else ""
 
 
-def _column(table: LogTable, stretch: Stretch, name: str) -> Column:
-    return Column(table, name, stretch.lines, stretch.columns[table.header.index(name)])
+def _column(table: LogTable, chunk: Chunk, name: str) -> Column:
+    return Column(table, name, chunk.lines, chunk.columns[table.header.index(name)])
 
 
 def _first_kind(times: Column) -> str:
@@ -148,7 +160,7 @@ def _first_kind(times: Column) -> str:
 
 def _refuse_empty(column: Column) -> None:
     if "" in column.cells:
-        refuse(column, column.cells.index(""), f"every row needs its {column.name}")
+        refuse(column, column.cells.index(""), f"Every row needs its {column.name}")
 
 
 def _part(cells: dict[str, Column], kind: str, codes: dict[str, int]) -> _Part:
@@ -165,11 +177,11 @@ def _part(cells: dict[str, Column], kind: str, codes: dict[str, int]) -> _Part:
 def _check_outcomes(cells: dict[str, Column], times: Floats, outcomes: Floats, outcome_times: Floats) -> None:
     has_value, has_time = np.isfinite(outcomes), np.isfinite(outcome_times)
     outcome, outcome_time = cells["outcome"], cells["outcome_time"]
-    rule = "a row has both, or neither if nothing has come"
+    rule = "A row has both, or neither if no outcome has come"
     for column, lacks in ((outcome, has_time & ~has_value), (outcome_time, has_value & ~has_time)):
         if lacks.any():
             other = outcome_time if column is outcome else outcome
-            refuse(column, int(lacks.argmax()), f"column {other.name!r} has a value: {rule}")
+            refuse(column, int(lacks.argmax()), f"Column {other.name!r} has a value. {rule}")
     early = outcome_times < times
     if early.any():
         first = int(early.argmax())
@@ -179,7 +191,7 @@ def _check_outcomes(cells: dict[str, Column], times: Floats, outcomes: Floats, o
 def _probabilities(column: Column) -> Floats:
     rule = "must be the probability, in (0, 1], with which the logging system chose this arm"
     if "" in column.cells:
-        refuse(column, column.cells.index(""), f"it {rule}")
+        refuse(column, column.cells.index(""), f"It {rule}")
     values = numbers(column)
     wrong: Any = ~((values >= 1e-300) & (values <= 1))
     if wrong.any():

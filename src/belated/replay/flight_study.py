@@ -1,4 +1,4 @@
-"""The flights, studied: how late their feedback is, and what each tuning makes of it."""
+"""Studies the flights. How late is their feedback, and how does each tuning do?"""
 
 from typing import Any, NamedTuple
 
@@ -15,18 +15,18 @@ from belated.reports import Figure, Table, columns_of, lines
 
 DAY = Wait(24 * 3600.0, default=1.0)
 STORY = (
-    "Every three hours, for every destination that EWR, JFK and LGA all serve: from which airport to fly? The loss is "
-    "the delay on arrival, up to three hours, and it is known only when the plane has landed; a cancelled or "
-    "diverted flight never reports, and counts as 1. All three losses of a round are known, so the regret is exact.",
-    "The delay depends on the airport chosen, as in real life, so this is outside the guarantee, which asks for losses "
-    "and delays fixed in advance: the certificates are numbers to compare with here, not promises.",
-    "A flight that never reports stays outstanding for ever. With a wait of 24 hours, after which it counts as "
-    "cancelled (loss 1), as a service would do it, the backlog stays small and most certificates fall.",
+    "Every three hours, for every destination that EWR, JFK and LGA all serve, which airport should we fly from? The "
+    "loss is the delay on arrival, up to three hours. It is known only when the plane has landed. A cancelled or "
+    "diverted flight never reports and has loss 1. All three losses of a round are known, so the regret is exact.",
+    "The feedback delay depends on the airport chosen, as in real life. The guarantee does not cover that, because it "
+    "assumes losses and delays fixed in advance. So the certificates here are numbers to compare with, not promises.",
+    "A flight that never reports stays outstanding for ever. With a wait of 24 hours, it then counts as cancelled "
+    "(loss 1), as a service would do it. The backlog stays small and most certificates fall.",
 )
 
 
 class FlightStudy(NamedTuple):
-    """What there is to tell."""
+    """The study in words, numbers, tables and figures."""
 
     headline: str
     remarks: list[str]
@@ -36,21 +36,21 @@ class FlightStudy(NamedTuple):
 
 
 def regret_table(title: str, played: dict[str, Replays], uniform: float) -> Table:
-    """A row for each tuning, and one for uniform play."""
+    """A table with a row for each tuning and one for uniform play."""
     rows = []
     for name, games in played.items():
         ends = games.regret[:, -1]
         half = "" if len(ends) == 1 else f"\u00a0±\u00a0{float(half_width(ends)):,.0f}"
         numbers = games.certificate, games.measured, games.total, games.largest_backlog
         rows.append((name, f"{ends.mean():,.0f}{half}", *(f"{values.mean():,.0f}" for values in numbers)))
-    rows.append(("every airport alike", f"{uniform:,.0f}", "-", "-", "-", "-"))
+    rows.append(("uniform", f"{uniform:,.0f}", "-", "-", "-", "-"))
     return Table(
         title, ("tuning", "regret ± 95%", "certificate", "measured certificate", "D", "most outstanding"), rows
     )
 
 
 def regret_figure(played: dict[str, Replays]) -> Figure:
-    """Regret over the year."""
+    """The regret over the year."""
     rows = []
     for name, games in played.items():
         half = half_width(games.regret) if len(games.seeds) > 1 else np.zeros(games.checkpoints.size)
@@ -62,16 +62,16 @@ def regret_figure(played: dict[str, Replays]) -> Figure:
 
 
 def shares_figure(games: Replays, arm_names: tuple[str, ...]) -> Figure:
-    """Which airport was chosen how often, by the default tuning."""
+    """How often the default tuning chose each airport."""
     shares, rounds = games.shares.mean(axis=0), games.checkpoints.tolist()
     rows = [(name, t, float(shares[i, arm])) for arm, name in enumerate(arm_names) for i, t in enumerate(rounds)]
     columns = columns_of(("airport", "round", "share of the decisions"), rows)
     draw = lines("round", "share of the decisions", "airport")
-    return Figure("flights-shares", "Where the shadow flies from", columns, draw)
+    return Figure("flights-shares", "Airports chosen by the shadow", columns, draw)
 
 
 def study(seeds: range) -> FlightStudy:
-    """Play the year with every tuning, with and without a wait."""
+    """Play the year with every tuning, with and without a wait of a day."""
     data = flights.load()
     at = np.linspace(data.times.size // 40, data.times.size, 40).astype(int).tolist()
     arrays = data.losses, data.landed, data.times
@@ -81,9 +81,9 @@ def study(seeds: range) -> FlightStudy:
     is_bold = bool((plain["Shadow"].regret == plain["Tsallis"].regret).all())
     best, worst = plain["Shadow"].regret[:, -1].mean(), plain["Simple"].regret[:, -1].mean()
     return FlightStudy(
-        f"{data.times.size:,} rounds; regret {best:,.0f} with the shadow, {worst:,.0f} with ZS20's simple tuning, "
-        f"{uniform:,.0f} with every airport alike ({len(seeds)} seed{'s' if len(seeds) > 1 else ''})",
-        ["The shadow follows its bold learner all year: its curve is that of Tsallis."] if is_bold else [],
+        f"{data.times.size:,} rounds, regret {best:,.0f} with the shadow, {worst:,.0f} with ZS20's simple tuning, "
+        f"{uniform:,.0f} with uniform choices ({len(seeds)} seed{'s' if len(seeds) > 1 else ''})",
+        ["The shadow follows its bold learner all year, so its curve is that of Tsallis."] if is_bold else [],
         {"plain": numbers_of(plain), "wait of 24 hours": numbers_of(waited), "uniform regret": uniform},
         [
             regret_table("Through the year", plain, uniform),
@@ -95,7 +95,7 @@ def study(seeds: range) -> FlightStudy:
 
 
 def numbers_of(played: dict[str, Replays]) -> dict[str, dict[str, list[float]]]:
-    """For programs: a number for each seed."""
+    """The results for programs, a number for each seed."""
     return {
         name: {
             "regret": games.regret[:, -1].tolist(),
@@ -109,18 +109,18 @@ def numbers_of(played: dict[str, Replays]) -> dict[str, dict[str, list[float]]]:
 
 
 def waiting_of(data: Flights) -> Table:
-    """How late each airport's feedback is."""
+    """A table of how late each airport's feedback is."""
     measured = {
         name: measure_times(len(data.arm_names), data.times, data.landed[:, arm])
         for arm, name in enumerate(data.arm_names)
     }
-    return waiting_table("How late the feedback is, if always from", measured)
+    return waiting_table("How late the feedback is if we always fly from", measured)
 
 
 def late_figures(data: Flights) -> list[Figure]:
-    """What is missing for how long, and how much at once."""
+    """How long feedback is missing, and how much is outstanding at once."""
     delays = {name: delays_in_rounds(data.times, data.landed[:, arm]) for arm, name in enumerate(data.arm_names)}
     return [
         tail_figure("flights-delays", "How long feedback is missing", delays),
-        backlog_figure("flights-backlog", "Outstanding: the cancelled flights pile up", delays),
+        backlog_figure("flights-backlog", "Outstanding decisions (cancelled flights pile up)", delays),
     ]

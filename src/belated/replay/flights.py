@@ -1,6 +1,6 @@
-"""The built-in example: from which New York airport to fly, 2013, with arrival delays known when the plane has landed.
+"""The built-in example, which New York airport to fly from in 2013. A delay is known when the plane has landed.
 
-data/README.md tells where the numbers come from.
+data/README.md says where the numbers come from.
 """
 
 from pathlib import Path
@@ -15,11 +15,11 @@ NEVER_LANDED = 65535
 
 
 class Flights(NamedTuple):
-    """Rounds in order of time; an arm is an airport, and what every arm would have cost is known."""
+    """Rounds in order of time. An arm is an airport, and the loss of every arm is known."""
 
-    losses: NDArray[np.float64]  # (n, 3): arrival delay / 180 minutes, clipped to [0, 1]; 1 if cancelled or diverted
-    landed: NDArray[np.float64]  # (n, 3): seconds after 2013-01-01 UTC; infinite: never
-    times: NDArray[np.float64]  # (n,): of the decision
+    losses: NDArray[np.float64]  # (n, 3), arrival delay / 180 minutes, clipped to [0, 1], 1 if cancelled or diverted
+    landed: NDArray[np.float64]  # (n, 3), seconds since 2013-01-01 UTC, infinite for never
+    times: NDArray[np.float64]  # (n,), of the decision
     destinations: NDArray[np.str_]
     arm_names: tuple[str, ...]
 

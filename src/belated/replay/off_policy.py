@@ -1,11 +1,11 @@
-"""Off-policy evaluation: what another policy would have got on a log that kept its probabilities.
+"""Off-policy evaluation estimates what another policy would have got on a log that kept its probabilities.
 
     w_t = x_t[A_t] / p_t over the rounds whose outcome came, p_t the logged probability of the logged arm A_t
-    IPS = mean of w_t y_t,  SNIPS = sum of w_t y_t / sum of w_t            (Horvitz & Thompson 1952; Hajek 1971)
+    IPS = mean of w_t y_t,  SNIPS = sum of w_t y_t / sum of w_t            (Horvitz & Thompson 1952, Hajek 1971)
 
-A learning policy is fed by the log: x_t is what it makes of the outcomes that had come before decision t, each divided
-by its logged probability. So x_t depends on the past of the log only, and w_t y_t - <x_t, y_t> is a martingale
-difference: IPS estimates the mean of <x_t, y_t> without bias if losses, delays and gaps do not depend on the arms.
+A learning policy learns from the log. Its x_t follows from the outcomes that came before decision t, each divided by
+its logged probability. So x_t depends only on the past of the log, and w_t y_t - <x_t, y_t> is a martingale difference.
+Therefore IPS estimates the mean of <x_t, y_t> without bias if losses, delays and gaps do not depend on the arms.
 """
 
 import math
@@ -28,10 +28,10 @@ from belated.validation import whole_number
 Floats = NDArray[np.float64]
 UNIFORM: Final = "uniform"
 LOGGED: Final = "logged"
-Policy = Tuning | int | Literal["uniform", "logged"]  # a number is the arm that is always chosen
+Policy = Tuning | int | Literal["uniform", "logged"]  # a number means always that arm
 TUNINGS: tuple[Tuning, ...] = (Shadow(), Simple(), Advanced(), AdaptiveExp3(), Tsallis())
 NORMAL_95 = 1.959963984540054
-STRIDE = 1000  # rounds between two looks at the progress
+STRIDE = 1000  # rounds between two updates of the progress bar
 
 
 class Interval(NamedTuple):
@@ -43,25 +43,25 @@ class Interval(NamedTuple):
 
 
 class PolicyEstimate(NamedTuple):
-    """What a policy would have got for a decision, on average; NaN where the log has nothing to say."""
+    """What a policy would have got per decision on average. NaN if the log cannot say."""
 
     policy: Policy
     name: str
     ips: Interval
     snips: Interval
     n_outcomes: int
-    effective: float  # (sum w)^2 / sum w^2: as many outcomes of its own would tell as much
-    mean_weight: float  # near 1, or the logged probabilities are not what was drawn with
+    effective: float  # (sum w)^2 / sum w^2, the number of its own outcomes that would say as much
+    mean_weight: float  # near 1 if the logged probabilities are the ones really used
 
 
 def evaluate(
     log: Log, policy: Policy, outcomes: Outcomes | None = None, progress: Progress | None = None
 ) -> PolicyEstimate:
-    """What a tuning, a single arm, UNIFORM play or the LOGGED policy itself would have got on this log."""
-    losses = losses_of(log, outcomes or Outcomes())  # refuses what is out of range, also if nothing learns from it
+    """Estimate what a tuning, a single arm, UNIFORM play or the LOGGED policy itself would have got on this log."""
+    losses = losses_of(log, outcomes or Outcomes())  # checks the range even if the policy does not learn
     came = np.isfinite(log.outcomes)
     if not came.any():
-        raise InvalidInput("no decision of the log has an outcome: there is nothing to evaluate")
+        raise InvalidInput("no decision of the log has an outcome, so there is nothing to evaluate")
     weights = policy_weights(log, policy, losses, progress)
     return _estimate(log, policy, weights[came], log.outcomes[came])
 
@@ -69,7 +69,7 @@ def evaluate(
 def evaluate_all(
     log: Log, outcomes: Outcomes | None = None, policies: Iterable[Policy] | None = None
 ) -> list[PolicyEstimate]:
-    """The estimates of many policies; by default five tunings, every single arm, uniform play and the logged policy."""
+    """Estimate many policies. The default is five tunings, every single arm, uniform play and the logged policy."""
     chosen = list(default_policies(log) if policies is None else policies)
     learning = sum(isinstance(policy, Tuning) for policy in chosen)
     with Progress("replaying the log", learning * log.times.size) as progress:
@@ -77,12 +77,12 @@ def evaluate_all(
 
 
 def default_policies(log: Log) -> list[Policy]:
-    """Everything worth comparing; without probabilities only the logged policy can be judged."""
+    """All policies worth comparing. Without probabilities, only the logged policy can be judged."""
     return [LOGGED] if log.probabilities is None else [*TUNINGS, *range(log.n_arms), UNIFORM, LOGGED]
 
 
 def name_of(log: Log, policy: Policy) -> str:
-    """A policy in words."""
+    """The name of a policy for tables."""
     if isinstance(policy, Tuning):
         return type(policy).__name__
     return policy if isinstance(policy, str) else f"always {log.arm_names[policy]}"
@@ -93,7 +93,7 @@ def policy_weights(log: Log, policy: Policy, losses: Floats, progress: Progress 
     if isinstance(policy, str) and policy == LOGGED:
         return np.ones(log.times.size)
     if log.probabilities is None:
-        raise InvalidInput("only the logged policy can be judged without probabilities: add a column 'probability'")
+        raise InvalidInput("only the logged policy can be judged without probabilities. Add a column 'probability'")
     if isinstance(policy, Tuning):
         return _learned(log, policy, losses, log.probabilities, progress) / log.probabilities
     if isinstance(policy, str):
@@ -105,7 +105,7 @@ def policy_weights(log: Log, policy: Policy, losses: Floats, progress: Progress 
 
 
 def _learned(log: Log, tuning: Tuning, losses: Floats, probabilities: Floats, progress: Progress | None) -> Floats:
-    """x_t[A_t] of a learner that is told every outcome of the log at the time it really came."""
+    """x_t[A_t] of a learner that gets every outcome of the log at the time it really came."""
     learner = FTRL(log.n_arms, tuning, seed=0)  # it never draws
     delays = delays_in_rounds(log.times, log.outcome_times)
     reports = _reports(log, delays)
@@ -125,7 +125,7 @@ def _learned(log: Log, tuning: Tuning, losses: Floats, probabilities: Floats, pr
 
 
 def _reports(log: Log, delays: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """(the first round that can use it, the round it is about) of all feedback, in the order in which it came."""
+    """All feedback in the order it came, each as the first round that can use it and the round it belongs to."""
     order = np.argsort(log.outcome_times, kind="stable")
     order = order[delays[order] < NEVER]
     return zip((order + delays[order] + 1).tolist(), order.tolist(), strict=True)

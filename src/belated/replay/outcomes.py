@@ -1,4 +1,4 @@
-"""What an outcome means: its range, and whether more of it is good."""
+"""The range of the outcomes of a log, and their conversion to losses."""
 
 import math
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 @final
 @dataclass(frozen=True)
 class Outcomes:
-    """The range of the outcomes in their own units; a reward is good, anything else is a loss."""
+    """The range of the outcomes in their own units. They are rewards if `is_reward`, otherwise losses."""
 
     lowest: float = 0.0
     highest: float = 1.0
@@ -35,15 +35,15 @@ class Outcomes:
 
 
 def losses_of(log: Log, outcomes: Outcomes) -> Floats:
-    """The outcomes as losses in [0, 1]; NaN where none has come."""
+    """The outcomes as losses in [0, 1], NaN where none has come."""
     values = log.outcomes
     outside = (values < outcomes.lowest) | (values > outcomes.highest)
     if outside.any():
         first = int(outside.argmax())
         raise InvalidInput(
-            f"{log.place(first)}: the outcome {values[first]:g} is outside the range from {outcomes.lowest:g} to "
-            f"{outcomes.highest:g}; those of the log run from {np.nanmin(values):g} to {np.nanmax(values):g}: set "
-            "lowest and highest (--lowest, --highest) to what an outcome can be"
+            f"{log.location(first)}: the outcome {values[first]:g} is outside the range from {outcomes.lowest:g} to "
+            f"{outcomes.highest:g}. The outcomes of the log run from {np.nanmin(values):g} to {np.nanmax(values):g}. "
+            "Set lowest and highest (--lowest, --highest) to the possible range"
         )
     scaled = np.clip((values - outcomes.lowest) / (outcomes.highest - outcomes.lowest), 0.0, 1.0)
     return np.asarray(1.0 - scaled if outcomes.is_reward else scaled)

@@ -1,4 +1,4 @@
-"""How late feedback is, as tables and pictures, for a log and for the flights alike."""
+"""Tables and pictures of how late feedback is, for logs and for the flights."""
 
 import math
 from collections.abc import Mapping
@@ -14,12 +14,12 @@ from belated.tunings import outstanding_counts
 
 Integers = NDArray[np.int64]
 LEVELS = ("half of them", "9 in 10", "99 in 100", "all")
-POINTS = 300  # of a curve: more than a screen can show
+POINTS = 300  # of a curve, more than a screen can show
 UNITS = (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
 
 
 def in_words(seconds: float, *, has_dates: bool) -> str:
-    """A waiting time in the largest unit that it fills; a plain number if its unit is unknown."""
+    """A waiting time in the largest unit that fits, or a plain number if its unit is unknown."""
     if math.isnan(seconds):
         return "-"
     if not has_dates:
@@ -34,7 +34,7 @@ def _count(value: float) -> str:
 
 
 def waiting_table(title: str, measured: Mapping[str, WaitingTimes], *, has_dates: bool = True) -> Table:
-    """A column for each of them."""
+    """A table with a column for each name in `measured`."""
     unit = "time" if has_dates else "time (the file's unit)"
     by_name: dict[str, list[str]] = {}
     for waiting in measured.values():
@@ -55,7 +55,7 @@ def waiting_table(title: str, measured: Mapping[str, WaitingTimes], *, has_dates
 
 
 def tail_figure(name: str, title: str, delays: Mapping[str, Integers]) -> Figure:
-    """The share of the feedback that is still missing after so many rounds; what never comes keeps the curve up."""
+    """The share of feedback still missing after so many rounds. Feedback that never comes stays in the share."""
     largest = max(int(values[values < NEVER].max(initial=1)) for values in delays.values())
     at = np.unique(np.geomspace(1, largest + 1, POINTS).astype(np.int64))
     rows = [(label, int(d), float((values >= d).mean())) for label, values in delays.items() for d in at]
@@ -65,7 +65,7 @@ def tail_figure(name: str, title: str, delays: Mapping[str, Integers]) -> Figure
 
 
 def backlog_figure(name: str, title: str, delays: Mapping[str, Integers]) -> Figure:
-    """o_t along the rounds."""
+    """o_t, the number of outstanding decisions, in each round."""
     rows = []
     for label, values in delays.items():
         counts = outstanding_counts(clip(values))

@@ -1,4 +1,4 @@
-"""A CSV or Parquet file as columns of text, a stretch of rows at a time, every row with its place in the file."""
+"""Reads a CSV or Parquet file as columns of text, in chunks of rows with their line numbers."""
 
 import csv
 from collections.abc import Iterator, Sequence
@@ -8,12 +8,12 @@ from typing import Any, NamedTuple, NoReturn
 
 from belated.errors import InvalidInput
 
-STRETCH = 2_000  # rows at a time: much text at once would only wait for the memory
+CHUNK_ROWS = 2_000  # larger chunks only cost memory
 Texts = Sequence[str]
 
 
-class Stretch(NamedTuple):
-    """Some rows: the line (CSV) or row (Parquet) of each, from 1, and the columns in the order of the header."""
+class Chunk(NamedTuple):
+    """Some rows of a file. `lines` has the line (CSV) or row (Parquet) of each, from 1. `columns` follow the header."""
 
     lines: list[int]
     columns: list[Texts]
@@ -23,13 +23,13 @@ class LogTable(NamedTuple):
     """A file whose header has been read."""
 
     path: Path
-    unit: str  # what `lines` counts: "line" or "row"
+    unit: str  # what `lines` counts, "line" or "row"
     header: list[str]
-    stretches: Iterator[Stretch]
+    chunks: Iterator[Chunk]
 
 
 class Column(NamedTuple):
-    """One column of a stretch; an empty cell is ""."""
+    """One column of a chunk. An empty cell is ""."""
 
     table: LogTable
     name: str
@@ -38,43 +38,43 @@ class Column(NamedTuple):
 
 
 def refuse(column: Column, index: int, why: str) -> NoReturn:
-    """Say where the cell is, what it holds and why that is not allowed."""
+    """Raise InvalidInput with the location of the cell, its content and the rule it breaks."""
     table = column.table
-    place = f"{table.path}, {table.unit} {column.lines[index]}, column {column.name!r}"
+    location = f"{table.path}, {table.unit} {column.lines[index]}, column {column.name!r}"
     cell = column.cells[index]
-    raise InvalidInput(f"{place}: {f'{cell[:60]!r} {why}' if cell else f'an empty cell; {why}'}")
+    raise InvalidInput(f"{location}: {f'{cell[:60]!r} {why}' if cell else f'the cell is empty. {why}'}")
 
 
 def open_table(path: Path) -> LogTable:
-    """The table of a file, told by its ending."""
+    """Open a file by its ending, .csv or .parquet."""
     if path.suffix.lower() == ".csv":
         return _open_csv(path)
     if path.suffix.lower() == ".parquet":
         return _open_parquet(path)
-    raise InvalidInput(f"{path}: the file must end in .csv or .parquet; export it as one of these")
+    raise InvalidInput(f"{path}: the file must end in .csv or .parquet. Export it as one of these")
 
 
 def _open_csv(path: Path) -> LogTable:
     records = _records(path)
     line, header = next(records, (0, [""]))
     if line == 0:
-        raise InvalidInput(f"{path} is empty: its first line must name the columns")
+        raise InvalidInput(f"{path} is empty. Its first line must name the columns")
     names = [name.strip() for name in header]
     for separator, word in ((";", "semicolons"), ("\t", "tabs")):
         if len(names) == 1 and separator in names[0]:
-            raise InvalidInput(f"{path} is separated by {word}: save it with commas, and numbers with a decimal point")
+            raise InvalidInput(f"{path} is separated by {word}. Save it with commas, and numbers with a decimal point")
     _check_header(path, names)
-    return LogTable(path, "line", names, _csv_stretches(path, records, len(names)))
+    return LogTable(path, "line", names, _csv_chunks(path, records, len(names)))
 
 
 def _check_header(path: Path, names: list[str]) -> None:
     for name in names:
         if names.count(name) > 1:
-            raise InvalidInput(f"{path}: the column {name!r} is named twice; rename or remove one of them")
+            raise InvalidInput(f"{path}: the column {name!r} is named twice. Rename or remove one of them")
 
 
 def _records(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The records of a CSV file that are not blank, each with the line it begins on."""
+    """The records of a CSV file that are not blank, each with its first line number."""
     line = 1
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -86,10 +86,10 @@ def _records(path: Path) -> Iterator[tuple[int, list[str]]]:
     except OSError as error:
         raise InvalidInput(f"{path}: {error.strerror or error}") from error
     except csv.Error as error:
-        raise InvalidInput(f"{path}, line {line}: not valid CSV: {error}; check the quotes") from error
+        raise InvalidInput(f"{path}, line {line}: not valid CSV ({error}). Check the quotes") from error
     except UnicodeDecodeError as error:
         raise InvalidInput(
-            f"{path}, line {_first_undecodable(path)}: not UTF-8 text; save the file as UTF-8"
+            f"{path}, line {_first_undecodable(path)}: not UTF-8 text. Save the file as UTF-8"
         ) from error
 
 
@@ -103,16 +103,16 @@ def _first_undecodable(path: Path) -> int:
     return 1
 
 
-def _csv_stretches(path: Path, records: Iterator[tuple[int, list[str]]], width: int) -> Iterator[Stretch]:
-    while stretch := list(islice(records, STRETCH)):
-        for line, record in stretch:
+def _csv_chunks(path: Path, records: Iterator[tuple[int, list[str]]], width: int) -> Iterator[Chunk]:
+    while chunk := list(islice(records, CHUNK_ROWS)):
+        for line, record in chunk:
             if len(record) != width:
                 raise InvalidInput(
-                    f"{path}, line {line}: {len(record)} cells where the header names {width} columns; "
-                    "a comma too many or too few, or a text with a comma and no quotes?"
+                    f"{path}, line {line}: {len(record)} cells where the header names {width} columns. "
+                    "Check for a missing or extra comma, or a comma in a text without quotes"
                 )
-        lines, rows = zip(*stretch, strict=True)
-        yield Stretch(list(lines), [[cell.strip() for cell in cells] for cells in zip(*rows, strict=True)])
+        lines, rows = zip(*chunk, strict=True)
+        yield Chunk(list(lines), [[cell.strip() for cell in cells] for cells in zip(*rows, strict=True)])
 
 
 def _open_parquet(path: Path) -> LogTable:
@@ -125,11 +125,11 @@ def _open_parquet(path: Path) -> LogTable:
         raise InvalidInput(f"{path}: {error.strerror or error}") from error
     except polars.exceptions.PolarsError as error:
         raise InvalidInput(f"{path}: not a readable Parquet file: {error}") from error
-    return LogTable(path, "row", texts.columns, _parquet_stretches(texts))
+    return LogTable(path, "row", texts.columns, _parquet_chunks(texts))
 
 
 def _as_text(column: Any) -> Any:
-    """Numbers with all their digits, dates as ISO 8601, truth as 1 or 0; a missing value is ""."""
+    """Numbers with all their digits, dates as ISO 8601, booleans as 1 or 0. A missing value is ""."""
     import polars  # noqa: PLC0415
 
     if column.dtype == polars.Boolean:
@@ -139,12 +139,12 @@ def _as_text(column: Any) -> Any:
     if column.dtype.is_nested():
         column = polars.Series(
             column.name, [f"<{column.dtype}>"] * len(column)
-        )  # no name or number, and refused as such
+        )  # refused later, because it is neither a name nor a number
     return column.cast(polars.String).fill_null("").str.strip_chars()
 
 
-def _parquet_stretches(texts: Any) -> Iterator[Stretch]:
-    for start in range(0, texts.height, STRETCH):
-        part = texts.slice(start, STRETCH)
+def _parquet_chunks(texts: Any) -> Iterator[Chunk]:
+    for start in range(0, texts.height, CHUNK_ROWS):
+        part = texts.slice(start, CHUNK_ROWS)
         lines = list(range(start + 1, start + 1 + part.height))
-        yield Stretch(lines, [column.to_list() for column in part.get_columns()])
+        yield Chunk(lines, [column.to_list() for column in part.get_columns()])

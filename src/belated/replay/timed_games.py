@@ -1,7 +1,7 @@
-"""Play a learner on rounds whose every loss is known, with feedback at the real clock time of the DRAWN arm.
+"""Plays a learner on rounds whose losses are all known, with feedback at the real clock time of the DRAWN arm.
 
-The delay then depends on the arm. That is how such services are, and it is outside the certificates' guarantee, which
-asks for losses and delays fixed in advance: here a certificate is a number to compare with, not a promise.
+The delay then depends on the arm, as in real services. The certificates' guarantee does not cover that, because it
+assumes losses and delays fixed in advance. So a certificate here is a number to compare with, not a promise.
 """
 
 import math
@@ -29,7 +29,7 @@ STRIDE = 1000  # rounds between two looks at the progress
 @final
 @dataclass(frozen=True)
 class Wait:
-    """After so many seconds without feedback, `default` is told instead; the truth, if it comes later, is ignored."""
+    """Tells the loss `default` after `seconds` without feedback. Feedback that comes later is ignored."""
 
     seconds: float
     default: float = 1.0
@@ -42,20 +42,20 @@ class Wait:
 @final
 @dataclass(frozen=True, eq=False)
 class Replays:
-    """What happened, a row for each seed; a certificate is NaN where the learner has none."""
+    """The results, a row for each seed. A certificate is NaN if the learner has none."""
 
     seeds: Integers
     checkpoints: Integers
-    regret: Floats  # at the checkpoints: <x_t, l_t> summed, minus the best arm up to there
-    shares: Floats  # (seeds, checkpoints, arms): of the draws since the checkpoint before
+    regret: Floats  # at the checkpoints, the sum of <x_t, l_t> minus the loss of the best arm so far
+    shares: Floats  # (seeds, checkpoints, arms), of the draws since the previous checkpoint
     certificate: Floats  # at the end
     measured: Floats
-    total: Integers  # D: what was outstanding, summed over the rounds
+    total: Integers  # D, the outstanding decisions summed over the rounds
     largest_backlog: Integers  # max o_t
 
 
 class _Game(NamedTuple):
-    expected: Floats  # <x_t, l_t>, or the drawn arm's loss where there is no distribution
+    expected: Floats  # <x_t, l_t>, or the drawn arm's loss if the learner has no distribution
     arms: Integers
     outstanding: Integers  # o_t
     certificate: float
@@ -72,10 +72,10 @@ def play(
     wait: Wait | None = None,
     checkpoints: Sequence[int] | None = None,
 ) -> Replays:
-    """Play once for each seed: a tuning, or what makes a learner from the number of arms and a seed.
+    """Play a tuning, or a learner made from the number of arms and a seed, once for each seed.
 
-    Round t may draw any arm a: it costs losses[t, a], and that is told before the first round u > t with
-    times[u] >= landed[t, a] (infinite: never).
+    If round t draws arm a, it costs losses[t, a]. The learner is told this loss before the first round u > t with
+    times[u] >= landed[t, a], or never if landed[t, a] is infinite.
     """
     n_rounds, n_arms = _checked(losses, landed, times)
     at = as_checkpoints(checkpoints, n_rounds)
@@ -106,30 +106,37 @@ def _checked(losses: Floats, landed: Floats, times: Floats) -> tuple[int, int]:
     if losses.ndim != 2 or 0 in losses.shape or landed.shape != losses.shape or times.shape != losses.shape[:1]:
         shapes = f"{losses.shape}, {landed.shape} and {times.shape}"
         raise InvalidInput(f"losses and landed must be (rounds, arms) and times (rounds,), got {shapes}")
-    _refuse(losses, ~((losses >= 0) & (losses <= 1)), "every loss must lie in [0, 1]", "also one that never reports")
+    _refuse(
+        losses,
+        ~((losses >= 0) & (losses <= 1)),
+        "every loss must lie in [0, 1]",
+        "An arm that never reports needs a loss too",
+    )
     is_wrong = ~np.isfinite(times) | (np.diff(times, prepend=times[0]) < 0)
-    _refuse(times, is_wrong, "times must be finite and must not decrease", "sort the rounds")
-    _refuse(landed, ~(landed >= times[:, None]), "landed must not be before its round's time", "infinite means never")
+    _refuse(times, is_wrong, "times must be finite and must not decrease", "Sort the rounds")
+    _refuse(landed, ~(landed >= times[:, None]), "landed must not be before its round's time", "Infinite means never")
     return losses.shape[0], losses.shape[1]
 
 
 def _refuse(values: Floats, is_wrong: NDArray[np.bool_], rule: str, hint: str) -> None:
     if is_wrong.any():
         first = np.argwhere(is_wrong)[0]
-        raise InvalidInput(f"{rule}, got {values[tuple(first)]} in round {first[0] + 1}; {hint}")
+        raise InvalidInput(f"{rule}, got {values[tuple(first)]} in round {first[0] + 1}. {hint}")
 
 
 def _maker(player: Any) -> Make:
     if isinstance(player, Tuning):
         return lambda n_arms, seed: FTRL(n_arms, player, seed=seed)
     if not callable(player):
-        raise InvalidInput(f"cannot play {player!r}: give a tuning, or what makes a learner from n_arms and a seed")
+        raise InvalidInput(
+            f"cannot play {player!r}. Give a tuning, or a function that makes a learner from n_arms and a seed"
+        )
     maker: Make = player
     return maker
 
 
 def _with_wait(losses: Floats, landed: Floats, times: Floats, wait: Wait | None) -> tuple[Floats, Floats]:
-    """When each arm of each round would be told, and what."""
+    """When the loss of each arm of each round would be told, and which loss."""
     if wait is None:
         return landed, losses
     limit = times[:, None] + wait.seconds
@@ -140,7 +147,7 @@ def _play_once(learner: Any, losses: Floats, told_at: Floats, told: Floats, time
     has_distribution = hasattr(learner, "distribution")
     n_rounds = times.size
     expected, arms, outstanding = np.empty(n_rounds), np.empty(n_rounds, np.int64), np.empty(n_rounds, np.int64)
-    due: list[tuple[float, int, float]] = []  # a heap: when, which round, what
+    due: list[tuple[float, int, float]] = []  # a heap of time, round and loss
     n_told = 0
     for t, now in enumerate(times.tolist()):
         while due and due[0][0] <= now:

@@ -1,4 +1,4 @@
-"""How long the feedback of a log keeps one waiting: delays in rounds from clock times, and what they add up to."""
+"""How long the feedback of a log takes, as delays in rounds computed from clock times."""
 
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ LEVELS = (0.5, 0.9, 0.99, 1.0)
 
 
 class Quantiles(NamedTuple):
-    """Of a waiting time; NaN if nothing came."""
+    """Quantiles of a waiting time, NaN if nothing came."""
 
     median: float
     nine_in_ten: float
@@ -26,12 +26,12 @@ class Quantiles(NamedTuple):
 
 
 class WaitingTimes(NamedTuple):
-    """What the delays of a log amount to."""
+    """The waiting times of a log in numbers."""
 
     n_arms: int  # k
     n_rounds: int  # n
     rounds: Quantiles  # d_t, of the feedback that came before the last decision
-    seconds: Quantiles  # of all feedback that came; in the file's unit if its times are numbers
+    seconds: Quantiles  # of all feedback that came, in the file's unit if its times are plain numbers
     share_never: float  # no outcome at all
     share_after: float  # it came, but no later decision could use it
     largest_backlog: int  # max o_t
@@ -41,25 +41,28 @@ class WaitingTimes(NamedTuple):
 
 
 def delays_in_rounds(times: Floats, outcome_times: Floats) -> Integers:
-    """d_t: rounds decided between a decision and the first later one that can use its feedback.
+    """d_t, the number of rounds between a decision and the first later one that can use its feedback.
 
-    The feedback of round t can be used in the first round u > t with time_u >= outcome_time_t; d_t = u - t - 1, and
+    The feedback of round t can be used in the first round u > t with time_u >= outcome_time_t. Then d_t = u - t - 1, or
     NEVER if there is no such round. Times must not decrease.
+
+    >>> delays_in_rounds(np.array([0.0, 10.0, 20.0, 30.0]), np.array([10.0, 25.0, 40.0, 31.0])) == [0, 1, NEVER, NEVER]
+    array([ True,  True,  True,  True])
     """
     if (np.diff(times) < 0).any():
-        raise InvalidInput("times must not decrease: sort the decisions first")
+        raise InvalidInput("times must not decrease. Sort the decisions first")
     rounds = np.arange(times.size)
     usable = np.maximum(np.searchsorted(times, outcome_times), rounds + 1)
     return np.where(usable < times.size, usable - rounds - 1, NEVER)
 
 
 def measure(log: Log) -> WaitingTimes:
-    """The statistics of a log's waiting times."""
+    """The waiting times of a log."""
     return measure_times(log.n_arms, log.times, log.outcome_times)
 
 
 def measure_times(n_arms: int, times: Floats, outcome_times: Floats) -> WaitingTimes:
-    """The statistics of waiting from each time to its outcome's, which is infinite if none came."""
+    """The waiting times between decisions and their outcomes. An outcome time is infinite if none came."""
     delays = delays_in_rounds(times, outcome_times)
     came, in_time = np.isfinite(outcome_times), delays < NEVER
     skipping = best_skipping(n_arms, delays)
@@ -78,7 +81,7 @@ def measure_times(n_arms: int, times: Floats, outcome_times: Floats) -> WaitingT
 
 
 def quantiles(values: NDArray[np.float64] | NDArray[np.int64]) -> Quantiles:
-    """Values that occur, not means between two."""
+    """The quantiles at LEVELS. Each is a value that occurs, never an average of two."""
     if values.size == 0:
         return Quantiles(*[float("nan")] * 4)
     return Quantiles(*map(float, np.quantile(values, LEVELS, method="inverted_cdf")))

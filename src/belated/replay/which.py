@@ -1,4 +1,4 @@
-"""Which tuning fits a delay sequence: what is proven for each, and advice in a few sentences (docs/which-tuning.md)."""
+"""Advises which tuning fits a delay sequence, and computes what is proven for each. See docs/which-tuning.md."""
 
 import math
 from typing import NamedTuple
@@ -11,12 +11,12 @@ from belated.replay.off_policy import TUNINGS
 from belated.tunings import Tuning
 from belated.validation import whole_number
 
-LITTLE = 0.5  # of n: a certificate above it is hardly news
-FEW = 0.5  # m below this share of sqrt(D ln k): leaving out a few rounds saves half of what delay costs
+LITTLE = 0.5  # of n. A certificate above it says little
+FEW = 0.5  # of sqrt(D ln k). If m is below it, leaving out a few rounds saves half the cost of delay
 
 
 class TuningCertificate(NamedTuple):
-    """The number the expected regret of a tuning provably does not exceed on these delays."""
+    """A number that the expected regret of a tuning provably does not exceed on these delays."""
 
     tuning: Tuning
     name: str
@@ -24,30 +24,30 @@ class TuningCertificate(NamedTuple):
 
 
 class Advice(NamedTuple):
-    """All tunings, the smallest certificate first, beside the trivial bound, and what to make of it."""
+    """All tunings sorted by certificate, the trivial bound, and advice in sentences."""
 
     certified: tuple[TuningCertificate, ...]
-    trivial: int  # n: no regret is larger
+    trivial: int  # n, because no regret is larger
     sentences: tuple[str, ...]
 
 
 def advise(n_arms: int, delays: ArrayLike) -> Advice:
-    """Which tuning fits these delays of n rounds; NEVER or anything beyond the game means that nothing came."""
+    """Advise which tuning fits the delays of n rounds. A delay of NEVER or beyond the game means that nothing came."""
     if whole_number("n_arms", n_arms, 1) == 1:
-        raise InvalidInput("n_arms must be at least 2: with one arm there is nothing to choose")
+        raise InvalidInput("n_arms must be at least 2, because one arm leaves nothing to choose")
     waits = clip(delays)
     proven = [TuningCertificate(one, type(one).__name__, certificate(n_arms, waits, one)) for one in TUNINGS]
     certified = tuple(sorted(proven, key=lambda one: one.certificate))
     total, m = int(waits.sum()), best_skipping(n_arms, waits)
     sentences = [
-        "Keep the default, Shadow(): it does well on ordinary and on hard data.",
+        "Keep the default, Shadow(). It does well on both ordinary and hard data.",
         _about_proof(certified[0], waits.size, is_late=total > 0),
     ]
     if total > 0 and m.value < FEW * math.sqrt(total * math.log(n_arms)):
         sentences.append(
-            f"A few very long delays dominate: leaving out {m.rounds:,} of {waits.size:,} rounds brings the cost of "
+            f"A few very long delays dominate. Leaving out {m.rounds:,} of {waits.size:,} rounds brings the cost of "
             f"delay from {math.sqrt(total * math.log(n_arms)):,.0f} down to {m.value:,.0f}. Shadow() and Advanced() "
-            "stop waiting for them by themselves; Simple() does not."
+            "stop waiting for such rounds by themselves. Simple() does not."
         )
     return Advice(certified, waits.size, tuple(sentences))
 
@@ -55,15 +55,15 @@ def advise(n_arms: int, delays: ArrayLike) -> Advice:
 def _about_proof(smallest: TuningCertificate, n: int, *, is_late: bool) -> str:
     if smallest.certificate > LITTLE * n:
         return (
-            f"The proofs say little yet: the smallest certificate is {smallest.certificate:,.0f}, and no regret "
+            f"The proofs say little yet. The smallest certificate is {smallest.certificate:,.0f}, and no regret "
             f"exceeds {n:,}, the number of rounds. There are too few rounds for so many arms and such delays."
         )
     if not is_late:
         return (
-            "Nothing is late (D = 0): Shadow(), Advanced(), Simple() and Tsallis() are then one and the same "
-            "algorithm, Tsallis-INF."
+            "Nothing is late (D = 0). Shadow(), Advanced(), Simple() and Tsallis() are then the same algorithm, "
+            "Tsallis-INF."
         )
     return (
-        f"If the proven number is what counts, use {smallest.name}(): at most {smallest.certificate:,.0f} in {n:,} "
-        "rounds, against any losses."
+        f"For the smallest proven number, use {smallest.name}(). Its expected regret is at most "
+        f"{smallest.certificate:,.0f} in {n:,} rounds, against any losses."
     )

