@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 from belated import bounds, cli, lab
 from belated.errors import InvalidInput
 from belated.lab.algorithms import ALGORITHMS, setting_of
-from belated.lab.comparisons.comparison import Comparison, compare, lower_bound, read_toml, tidy
+from belated.lab.comparisons.compare import compare, lower_bound
+from belated.lab.comparisons.comparison import Comparison, read_toml
 from belated.lab.problems.parsing import parse_delays, parse_losses
 from belated.tunings import Simple
 
@@ -22,7 +23,7 @@ SMALL = Comparison(("zs20-simple", "tsallis-inf"), "wave", "fixed:d=20", arms=4,
 
 
 def test_rows_are_ranked_and_complete() -> None:
-    rows = compare(SMALL, workers=2)
+    rows = compare(SMALL, workers=2).rows
     assert [row.algorithm.name for row in rows] == ["zs20-simple", "tsallis-inf"]
     assert rows[0].regret < rows[1].regret
     direct = lab.play(Simple(), SMALL.problem, range(3))
@@ -33,8 +34,8 @@ def test_rows_are_ranked_and_complete() -> None:
 
 
 def test_tidy_results_have_a_line_for_each_algorithm_seed_and_checkpoint() -> None:
-    rows = compare(SMALL)
-    table = tidy(rows)
+    results = compare(SMALL)
+    rows, table = results.rows, results.tidy()
     assert table.columns == ["algorithm", "seed", "round", "expected_regret", "suffered_regret"]
     assert table.height == 2 * 3 * len(rows[0].curves.checkpoints)
     last = table.filter((polars.col("round") == 800) & (polars.col("algorithm") == "zs20-simple"))
@@ -68,6 +69,19 @@ def test_a_file_in_the_way_of_the_results_is_noticed_before_any_work(tmp_path: P
     (tmp_path / "taken").touch()
     with pytest.raises(InvalidInput, match="--out must be a folder that can be made"):
         invoke("compare", "--rounds", "100", "--out", str(tmp_path / "taken"))
+
+
+def test_python_gives_with_one_call_what_the_command_writes(tmp_path: Path) -> None:
+    config = tmp_path / "small.toml"
+    config.write_text('algorithms = ["zs20-simple", "uniform"]\nlosses = "wave"\nrounds = 200\nseeds = 2\n')
+    invoke("compare", str(config), "--out", str(tmp_path / "command"))
+    results = lab.compare(config)
+    results.write(tmp_path / "python")
+    results.figure(tmp_path / "regret.svg")
+    for name in ("results.csv", "results.parquet", "regret.png"):
+        assert (tmp_path / "command" / name).read_bytes() == (tmp_path / "python" / name).read_bytes(), name
+    assert "<svg" in (tmp_path / "regret.svg").read_text()
+    assert results.is_whole
 
 
 def test_list_shows_everything() -> None:
@@ -184,7 +198,7 @@ def test_own_objects_can_be_compared() -> None:
     mine = lab.Algorithm("mine", "my own", "-", "nothing", "-", lambda _: Simple(scale=0.5))
     losses = lab.GivenLosses(np.random.default_rng(1).random((300, 3)))
     comparison = Comparison((mine, "zs20-simple"), losses, lab.Permuted(lab.Unbalanced()), arms=3, rounds=300, seeds=2)
-    assert {row.algorithm.name for row in compare(comparison)} == {"mine", "zs20-simple"}
+    assert {row.algorithm.name for row in compare(comparison).rows} == {"mine", "zs20-simple"}
 
 
 def test_an_interrupted_comparison_keeps_the_finished_algorithms() -> None:
@@ -194,8 +208,9 @@ def test_an_interrupted_comparison_keeps_the_finished_algorithms() -> None:
         return Simple()
 
     broken = lab.Algorithm("broken", "-", "-", "nothing", "-", interrupt)
-    rows = compare(Comparison(("zs20-simple", broken, "uniform"), rounds=100, seeds=3))
-    assert [row.algorithm.name for row in rows] == ["zs20-simple"]
+    results = compare(Comparison(("zs20-simple", broken, "uniform"), rounds=100, seeds=3))
+    assert [row.algorithm.name for row in results.rows] == ["zs20-simple"]
+    assert not results.is_whole
 
 
 def test_a_game_draws_its_delays_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,14 +3,13 @@
 from pathlib import Path
 
 from belated import lab
-from belated.lab.comparisons.comparison import read_toml
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
 
 def regrets(name: str) -> dict[str, float]:
-    rows = lab.compare(lab.Comparison(**read_toml(EXAMPLES / f"{name}.toml")), workers=2)
-    return {row.algorithm.name: row.regret for row in rows}
+    results = lab.compare(EXAMPLES / f"{name}.toml", workers=2)
+    return {row.algorithm.name: row.regret for row in results.rows}
 
 
 def test_unbalanced() -> None:

@@ -13,7 +13,8 @@ import pytest
 from belated import FTRL, lab
 from belated.errors import InvalidInput, StoreError
 from belated.lab.comparisons import fingerprint, finished_games, sweep
-from belated.lab.comparisons.comparison import Comparison, compare
+from belated.lab.comparisons.compare import compare
+from belated.lab.comparisons.comparison import Comparison
 from belated.tunings import Shadow, Simple
 from tests.support.sweeps import files, same
 
@@ -35,7 +36,7 @@ def test_kept_games_are_the_same_bits_and_are_not_played_again(tmp_path: Path, m
     again = compare(SMALL, folder=tmp_path, tell=messages.append)
     assert same(again, first)
     assert messages == [f"6 of 6 games were in {tmp_path} already"]
-    assert all(row.curves.rounds_per_second > 0 for row in again)
+    assert all(row.curves.rounds_per_second > 0 for row in again.rows)
 
 
 def test_more_seeds_and_algorithms_play_only_what_is_new(tmp_path: Path) -> None:
@@ -107,7 +108,7 @@ def test_a_file_counts_by_what_is_in_it(tmp_path: Path) -> None:
     assert heard(moved, tmp_path) == f"2 of 2 games were in {tmp_path} already"
     path.write_text("delay\n3\n400\n")
     assert heard(comparison, tmp_path) == ""
-    assert compare(comparison, folder=tmp_path)[0].regret != first[0].regret
+    assert compare(comparison, folder=tmp_path).rows[0].regret != first.rows[0].regret
 
 
 def test_another_environment_plays_anew(tmp_path: Path, monkeypatch: Any) -> None:
@@ -164,7 +165,7 @@ def test_objects_of_my_own_need_a_fingerprint_to_be_kept(tmp_path: Path) -> None
         with pytest.raises(InvalidInput, match=r"an object of your own.*attribute `fingerprint`"):
             compare(comparison, folder=tmp_path)
         assert not list(tmp_path.iterdir())
-        assert compare(comparison)  # without a folder there is nothing to confuse
+        assert compare(comparison).rows  # without a folder there is nothing to confuse
 
 
 def test_settings_are_told_apart_by_value_and_kind() -> None:
@@ -223,7 +224,7 @@ def test_an_interrupted_sweep_keeps_every_finished_game(tmp_path: Path) -> None:
     done: list[bool] = []
     slow = lab.Algorithm("slow", "-", "-", "nothing", "-", interrupt, fingerprint="1")
     comparison = Comparison(("zs20-simple", slow), rounds=100, seeds=3)
-    rows = compare(comparison, folder=tmp_path)
+    rows = compare(comparison, folder=tmp_path).rows
     assert [row.algorithm.name for row in rows] == ["zs20-simple"]
     assert heard(comparison, tmp_path) in [f"{n} of 6 games were in {tmp_path} already" for n in (4, 5)]
     assert same(compare(comparison, folder=tmp_path), compare(comparison))
@@ -238,4 +239,4 @@ def test_bounds_that_are_missing_stay_missing(tmp_path: Path) -> None:
     assert found.expected.tobytes() == played.expected.tobytes()
     assert found.suffered.tobytes() == played.suffered.tobytes()
     assert finished_games.read(tmp_path, "key", 3) is None
-    assert compare(Comparison(("exp3-doubling",), rounds=50, seeds=1), folder=tmp_path)[0].bound is None
+    assert compare(Comparison(("exp3-doubling",), rounds=50, seeds=1), folder=tmp_path).rows[0].bound is None

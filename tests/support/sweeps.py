@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from belated.lab.comparisons.comparison import Row
+from belated.lab.comparisons.results import Results
 
 RESULTS = ("results.csv", "results.parquet", "regret.png")
 
 
-def same(rows: list[Row], others: list[Row]) -> bool:
+def same(results: Results, others: Results) -> bool:
     """Whether two comparisons agree to the last bit, the time they took aside."""
-    for row, other in zip(rows, others, strict=True):
+    for row, other in zip(results.rows, others.rows, strict=True):
         assert row.algorithm.name == other.algorithm.name
         np.testing.assert_array_equal(row.curves.seeds, other.curves.seeds)
         np.testing.assert_array_equal(row.curves.checkpoints, other.curves.checkpoints)

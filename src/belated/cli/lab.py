@@ -11,8 +11,9 @@ from belated import lab
 from belated.cli.application import app, console
 from belated.errors import InvalidInput
 from belated.lab.algorithms import ALGORITHMS
-from belated.lab.comparisons import dask_games, figure
-from belated.lab.comparisons.comparison import Comparison, Row, read_toml, summary, tidy
+from belated.lab.comparisons import dask_games
+from belated.lab.comparisons.comparison import Comparison, read_toml
+from belated.lab.comparisons.results import Results
 from belated.lab.problems.parsing import AROUND, DELAYS, LOSSES, settings_of
 
 
@@ -42,8 +43,20 @@ def _line(name: str, rule: type) -> str:
 
 
 def tell(message: str) -> None:
-    """A line about the sweep."""
+    """Print a line about the games."""
     console.print(message, soft_wrap=True, highlight=False, markup=False)
+
+
+def play(comparison: Comparison, workers: int, dask: str | None, out: Path | None) -> Results:
+    """Play a comparison here or on Dask."""
+    with nullcontext() if dask is None else dask_games.connect(dask, workers) as client:
+        make_folder(out)
+        try:
+            return lab.compare(comparison, workers=workers, client=client, folder=out, tell=tell)
+        except KeyboardInterrupt:
+            if out is not None:
+                tell(f"Interrupted. Finished games are in {out}. Run the same command again to play the rest.")
+            raise
 
 
 def make_folder(out: Path | None) -> None:
@@ -55,16 +68,16 @@ def make_folder(out: Path | None) -> None:
         raise InvalidInput(f"--out must be a folder that can be made: {out}: {error.strerror}") from error
 
 
-def play(comparison: Comparison, workers: int, dask: str | None, out: Path | None) -> list[Row]:
-    """Play a comparison here or on Dask."""
-    with nullcontext() if dask is None else dask_games.connect(dask, workers) as client:
-        make_folder(out)
-        try:
-            return lab.compare(comparison, workers=workers, client=client, folder=out, tell=tell)
-        except KeyboardInterrupt:
-            if out is not None:
-                tell(f"interrupted: what is finished is in {out}; the same command again plays the rest")
-            raise
+def show(results: Results) -> None:
+    """Print the ranked table."""
+    table = Table(title=results.title)
+    table.add_column("algorithm", no_wrap=True)
+    for heading in ("regret", "+-", "bound", "/ lower", "rounds/s"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("needs in advance")
+    for line in results.summary():
+        table.add_row(*line)
+    console.print(table)
 
 
 @app.command()
@@ -105,25 +118,11 @@ def compare(
     if algorithms is not None:
         settings["algorithms"] = tuple(name.strip() for name in algorithms.split(",") if name.strip())
     comparison = Comparison(**settings)
-    rows = play(comparison, workers, dask, out)
-    title = (
-        f"{comparison.losses} losses, {comparison.delays} delays, k = {comparison.arms}, n = {comparison.rounds:,}, "
-        f"{comparison.seeds} seed{'s' if comparison.seeds > 1 else ''}"
-    )
-    table = Table(title=title)
-    table.add_column("algorithm", no_wrap=True)
-    for heading in ("regret", "+-", "bound", "/ lower", "rounds/s"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("needs in advance")
-    for line in summary(rows):
-        table.add_row(*line)
-    console.print(table)
-    if len(rows) < len(comparison.algorithms):
-        hint = "" if out is None else "; the same command again plays the rest"
-        console.print(f"interrupted: only the algorithms that had finished all seeds are shown{hint}")
+    results = play(comparison, workers, dask, out)
+    show(results)
+    if not results.is_whole:
+        hint = "" if out is None else " Run the same command again to play the rest."
+        tell(f"Interrupted. Only the algorithms that finished all seeds are shown.{hint}")
     if out is not None:
-        results = tidy(rows)
-        results.write_csv(out / "results.csv")
-        results.write_parquet(out / "results.parquet")
-        figure.regret_figure(rows, title, out / "regret.png")
-        console.print(f"results.csv, results.parquet and regret.png are in {out}")
+        results.write(out)
+        tell(f"results.csv, results.parquet and regret.png are in {out}")

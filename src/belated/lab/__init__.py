@@ -7,7 +7,9 @@
 """
 
 from belated.lab.algorithms import ALGORITHMS, Algorithm, find
-from belated.lab.comparisons.comparison import Comparison, compare, tidy
+from belated.lab.comparisons.compare import compare
+from belated.lab.comparisons.comparison import Comparison
+from belated.lab.comparisons.results import Results
 from belated.lab.games import replicas
 from belated.lab.games.certify import Certified, certify
 from belated.lab.games.play import Curves, default_checkpoints, play
@@ -72,6 +74,7 @@ __all__ = [
     "Permuted",
     "Problem",
     "Replicated",
+    "Results",
     "Shifting",
     "Sine",
     "Unbalanced",
@@ -84,5 +87,4 @@ __all__ = [
     "play",
     "replicas",
     "spans",
-    "tidy",
 ]

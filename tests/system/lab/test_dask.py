@@ -22,7 +22,8 @@ from belated import cli, lab
 from belated.errors import ClusterError, InvalidInput
 from belated.lab import progress
 from belated.lab.comparisons import dask_games, fingerprint
-from belated.lab.comparisons.comparison import Comparison, compare
+from belated.lab.comparisons.compare import compare
+from belated.lab.comparisons.comparison import Comparison
 from tests.support import dask_clusters as processes
 from tests.support.sweeps import continues, files, same
 
@@ -119,9 +120,9 @@ def test_workers_that_die_lose_nothing_but_time(strict: Any, tmp_path: Path) -> 
     comparison = Comparison((slow, "bold"), "wave", "fixed:d=20", arms=4, rounds=2000, seeds=3)
     thread = threading.Thread(target=kill_players, daemon=True)
     thread.start()
-    rows = compare(comparison, client=strict)
+    results = compare(comparison, client=strict)
     thread.join()
-    assert same(rows, compare(comparison, workers=2))
+    assert same(results, compare(comparison, workers=2))
 
 
 def test_a_game_that_kills_its_workers_is_named(strict: Any, tmp_path: Path) -> None:
@@ -167,7 +168,7 @@ def test_an_interrupt_keeps_what_is_finished(client: Any, tmp_path: Path) -> Non
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt).start()
-    rows = compare(SLOW, client=client, folder=tmp_path)
+    rows = compare(SLOW, client=client, folder=tmp_path).rows
     assert [row.algorithm.name for row in rows] == ["uniform"]
     assert same(compare(SLOW, client=client, folder=tmp_path), compare(SLOW, workers=2))
 

@@ -1,18 +1,19 @@
-"""Figures: regret curves with bands and bounds."""
+"""The figure of a comparison: regret curves with bands and bounds."""
 
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from belated.lab.comparisons.comparison import Row
+if TYPE_CHECKING:
+    from belated.lab.comparisons.results import Row
 
 TITLES = {"log": "log scale, triangles: the bounds", "linear": "linear scale"}
 
 
-def regret_figure(rows: Sequence[Row], title: str, path: Path) -> None:
+def draw(rows: "Sequence[Row]", title: str, path: Path) -> None:
     """Mean regret with 95% bands, once log-log with the bounds at the end (triangles) and once linear."""
     import matplotlib  # noqa: PLC0415  (only figures need it)
 
@@ -24,7 +25,7 @@ def regret_figure(rows: Sequence[Row], title: str, path: Path) -> None:
     styles = [{"color": colour, "linestyle": dash} for dash in ("-", "--", ":", "-.") for colour in colours]
     for scale, axis in zip(("log", "linear"), axes, strict=True):
         for row, style in zip(rows, itertools.cycle(styles), strict=False):
-            _draw(axis, row, style, scale)
+            _curve(axis, row, style, scale)
         axis.set(xscale=scale, yscale=scale, xlabel="round", ylabel="regret", title=TITLES[scale])
         axis.grid(visible=True, alpha=0.25)
     figure.legend(*axes[1].get_legend_handles_labels(), loc="outside right upper", fontsize=9, frameon=False)
@@ -33,7 +34,7 @@ def regret_figure(rows: Sequence[Row], title: str, path: Path) -> None:
     pyplot.close(figure)
 
 
-def _draw(axis: Any, row: Row, style: dict[str, Any], scale: str) -> None:
+def _curve(axis: Any, row: "Row", style: dict[str, Any], scale: str) -> None:
     rounds, mean, half = row.curves.checkpoints, row.curves.mean, np.nan_to_num(row.curves.interval)
     shown = mean > 0 if scale == "log" else np.full(mean.size, fill_value=True)
     label = row.algorithm.name if row.bound is None else f"{row.algorithm.name} (bound {row.bound:,.0f})"
