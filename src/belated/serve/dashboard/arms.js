@@ -1,21 +1,21 @@
-// The options: how likely each is chosen, and what each earned.
+// How likely each option is chosen, and what it earned.
 
-import { byId, el, part, showEach, svg, tell, write } from "/static/dom.js";
-import { choosePlaces, colour, DRAWN } from "/static/colours.js";
+import { byId, el, part, showEach, svg, writeTo, write } from "/static/dom.js";
+import { assignColours, colour, DRAWN } from "/static/colours.js";
 import { average, count, percent, plural } from "/static/words.js";
 
-const LISTED = 100; // a longer table is for a spreadsheet
+const LISTED = 100; // more rows belong into a spreadsheet
 
-/** The options to draw: all, or the likeliest and the rest as one. Retired ones are part of the past, if there is room. */
+/** The options to draw. If there are too many, draws the likeliest, and the others as one. Draws retired options if there is room. */
 export function drawnArms(arms) {
   const active = arms.filter((arm) => arm.probability !== null);
   if (active.length <= DRAWN) {
     const retired = arms.filter((arm) => arm.probability === null && arm.chosen > 0).slice(0, DRAWN - active.length);
-    choosePlaces([...active, ...retired].map((arm) => arm.name));
+    assignColours([...active, ...retired].map((arm) => arm.name));
     return { drawn: active, retired, others: [] };
   }
   const sorted = active.toSorted((a, b) => b.probability - a.probability);
-  choosePlaces(sorted.slice(0, DRAWN).map((arm) => arm.name));
+  assignColours(sorted.slice(0, DRAWN).map((arm) => arm.name));
   return { drawn: sorted.slice(0, DRAWN), retired: [], others: sorted.slice(DRAWN) };
 }
 
@@ -48,30 +48,30 @@ function updateBar(bar, { name, probability }) {
 export function showEarnings({ arms, outcome, default_outcome: assumed }) {
   const known = arms.filter((arm) => arm.estimate !== null);
   const scale = commonScale(known, outcome);
-  tell("earned-hint", earnedHint(known, outcome, assumed));
+  writeTo("earned-hint", earnedHint(known, outcome, assumed));
   write(byId("scale-low"), known.length ? average(scale.low, outcome) : "");
   write(byId("scale-high"), known.length ? average(scale.high, outcome) : "");
   const listed = inReadingOrder(arms, outcome).slice(0, LISTED);
   const missing = arms.length - listed.length;
-  tell("earned-rest", missing > 0 ? `The best ${LISTED} are listed; the other ${count(missing)} are in the file below.` : "");
+  writeTo("earned-rest", missing > 0 ? `This table has the best ${LISTED}. The download below has the other ${count(missing)} too.` : "");
   showEach(byId("earnings"), listed, (arm) => arm.name, createEarning, (row, arm) => updateEarning(row, arm, outcome, scale));
 }
 
 function earnedHint(known, outcome, assumed) {
-  if (known.length === 0) return "Averages appear here once enough outcomes have come in.";
-  const waiting = assumed === null ? "" : ` A decision counts as ${average(assumed, outcome)} until its outcome comes.`;
+  if (known.length === 0) return "Averages appear here once enough outcomes have arrived.";
+  const waiting = assumed === null ? "" : ` Until its outcome arrives, a decision counts as ${average(assumed, outcome)}.`;
   const direction = outcome.better === "higher" ? "further right is better" : "further left is better";
-  return `The dot is the best estimate of an option's average outcome (${direction}). The line around it is the range that should hold the true average 95 times in 100: it shrinks as outcomes come in.${waiting}`;
+  return `The dot is the best estimate of an option's average outcome (${direction}). The line around it is the likely range, which should contain the true average 95 times in 100. It shrinks as outcomes arrive.${waiting}`;
 }
 
-/** A few options stay where they are; of many, the best come first. */
+/** Few options keep their order. Of many, the best come first. */
 function inReadingOrder(arms, { better }) {
   if (arms.length <= DRAWN) return arms;
   const worth = (arm) => (arm.estimate === null ? -Infinity : better === "higher" ? arm.estimate : -arm.estimate);
   return arms.toSorted((a, b) => (worth(a) === worth(b) ? 0 : worth(b) - worth(a)));
 }
 
-/** One scale for all options: what the intervals span and a little more, within what is possible. */
+/** One scale for all options, a little wider than their intervals, but within the range of outcomes. */
 function commonScale(known, { lowest, highest }) {
   if (known.length === 0) return { low: lowest, high: highest };
   const low = Math.min(...known.map((arm) => arm.low));
@@ -97,21 +97,21 @@ function createEarning({ name }) {
     cell("Average outcome", "estimate", "estimate"),
     cell("Likely range", "range", "range"),
     cell("Times chosen", "chosen", "chosen"),
-    cell("Outcomes in", "reports", "reports"),
+    cell("Outcomes received", "reports", "reports"),
   );
 }
 
 function updateEarning(row, arm, outcome, { low, high }) {
   const isKnown = arm.estimate !== null;
-  const place = (value) => `${Math.max(0, Math.min(100, (100 * (value - low)) / (high - low)))}%`;
+  const position = (value) => `${Math.max(0, Math.min(100, (100 * (value - low)) / (high - low)))}%`;
   row.classList.toggle("retired", !arm.active);
   part(row, "retired").hidden = arm.active;
   row.querySelector(".whisker").style.visibility = isKnown ? "visible" : "hidden";
   row.querySelector(".whisker").style.color = colour(arm.name);
   if (isKnown) {
-    part(row, "interval").setAttribute("x1", place(arm.low));
-    part(row, "interval").setAttribute("x2", place(arm.high));
-    part(row, "dot").setAttribute("cx", place(arm.estimate));
+    part(row, "interval").setAttribute("x1", position(arm.low));
+    part(row, "interval").setAttribute("x2", position(arm.high));
+    part(row, "dot").setAttribute("cx", position(arm.estimate));
   }
   write(part(row, "estimate"), isKnown ? average(arm.estimate, outcome) : "not yet known");
   write(part(row, "range"), isKnown ? `${average(arm.low, outcome)} to ${average(arm.high, outcome)}` : "–");
@@ -123,5 +123,5 @@ function updateEarning(row, arm, outcome, { low, high }) {
 export function chartWords({ drawn }, { history }) {
   if (history.at.length < 2) return "The chart appears after the first decisions.";
   const now = drawn.map((arm) => `${arm.name} ${percent(arm.probability)}`).join(", ");
-  return `How likely each option was chosen, over ${plural(history.at.length, "moment")}. At the end: ${now}.`;
+  return `The chart shows how likely each option was at ${plural(history.at.length, "moment")}. The last values are ${now}.`;
 }

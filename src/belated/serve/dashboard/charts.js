@@ -1,13 +1,13 @@
-// The chart of probabilities over time (uPlot, a global of its own script).
+// The chart of probabilities over time. uPlot is a global of its own script.
 
 import { byId, el, write } from "/static/dom.js";
 import { colour, dash, paint } from "/static/colours.js";
 import { percent } from "/static/words.js";
 
 const HEIGHT = 260;
-const BURST = 10; // seconds: a shorter history has no time to speak of, so decisions are counted instead
+const BURST = 10; // seconds. The chart of a shorter history counts decisions instead of time
 let chart = null;
-let shape = ""; // what the chart was built for; new data of the same shape only moves the lines
+let shape = ""; // what the chart was built for. New data of the same shape only moves the lines
 
 export function showHistory({ drawn, retired, others }, { arms, history }) {
   const isEmpty = history.at.length < 2 || drawn.length === 0;
@@ -37,7 +37,7 @@ function build(byTime, lines, data) {
   const axis = { stroke: () => ink("--quiet"), grid: { stroke: () => ink("--line"), width: 1 }, ticks: { show: false } };
   const font = "12px system-ui, sans-serif";
   const options = {
-    width: widthOfPlace(),
+    width: chartWidth(),
     height: HEIGHT,
     legend: { show: false },
     cursor: { y: false, drag: { x: true, y: false }, points: { size: 7 } },
@@ -63,7 +63,7 @@ function legendEntry({ name }) {
   return el("li", {}, line, el("span", { class: "name" }, name), el("span", { class: "value" }));
 }
 
-/** The values under the pointer, or the newest. */
+/** Write the values under the pointer, or the newest values, into the legend. */
 function writeLegend() {
   if (!chart) return;
   const [x, ...lines] = chart.data;
@@ -74,7 +74,7 @@ function writeLegend() {
   });
 }
 
-const widthOfPlace = () => Math.max(200, byId("history").clientWidth);
+const chartWidth = () => Math.max(200, byId("history").clientWidth);
 
-new ResizeObserver(() => chart?.setSize({ width: widthOfPlace(), height: HEIGHT })).observe(byId("history"));
+new ResizeObserver(() => chart?.setSize({ width: chartWidth(), height: HEIGHT })).observe(byId("history"));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => chart?.redraw());

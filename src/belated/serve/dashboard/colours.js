@@ -1,25 +1,25 @@
-// A colour and a dash for each option that is drawn. Safe for the colour-blind (after Okabe and Ito), and the dash tells
-// lines apart without colour. An option keeps its own as long as it is drawn, even if others come and go.
+// A colour and a dash for each drawn option. The colours are safe for colour-blind readers (Okabe and Ito), and dashes
+// distinguish lines without colour. An option keeps both while it is drawn, even if others come and go.
 
 const DASHES = [[], [7, 4], [2, 3], [10, 3, 2, 3], [], [7, 4], [2, 3], [10, 3, 2, 3]];
 export const DRAWN = DASHES.length;
-const places = new Map();
+const indices = new Map();
 
-/** Give each of the names (at most DRAWN) a place among the colours. */
-export function choosePlaces(names) {
-  for (const name of places.keys()) if (!names.includes(name)) places.delete(name);
+/** Give each of the names (at most DRAWN) the index of a colour. */
+export function assignColours(names) {
+  for (const name of indices.keys()) if (!names.includes(name)) indices.delete(name);
   for (const name of names) {
-    const taken = new Set(places.values());
-    if (!places.has(name)) places.set(name, DASHES.findIndex((_, place) => !taken.has(place)));
+    const taken = new Set(indices.values());
+    if (!indices.has(name)) indices.set(name, DASHES.findIndex((_, index) => !taken.has(index)));
   }
 }
 
-const variable = (name) => (places.has(name) ? `--option-${places.get(name) + 1}` : "--option-others");
+const variable = (name) => (indices.has(name) ? `--option-${indices.get(name) + 1}` : "--option-others");
 
-/** For style sheets: follows light and dark by itself. */
+/** The colour for style sheets, which follows light and dark mode. */
 export const colour = (name) => `var(${variable(name)})`;
 
-/** For a canvas, which needs the colour as it is now. */
+/** The present value of the colour, for a canvas. */
 export const paint = (name) => getComputedStyle(document.documentElement).getPropertyValue(variable(name)).trim();
 
-export const dash = (name) => DASHES[places.get(name)] ?? [1, 3];
+export const dash = (name) => DASHES[indices.get(name)] ?? [1, 3];

@@ -1,4 +1,4 @@
-// The commands that decide and report, ready to paste into a terminal.
+// Commands that ask for a decision and report its outcome, ready to paste into a terminal.
 
 import { byId, write } from "/static/dom.js";
 import { hasKey, pathOf } from "/static/server.js";
@@ -15,14 +15,14 @@ export function showCommands({ name, outcome }) {
   );
 }
 
-/** A shell takes what is between single quotes as it is; a name may hold anything, also a quote. */
+/** Quote for a shell. A name may contain anything, even a quote. */
 function quoted(words) {
   return `'${words.replaceAll("'", "'\\''")}'`;
 }
 
 export function prepareCopying() {
   for (const button of document.querySelectorAll("[data-copies]")) {
-    button.hidden = !navigator.clipboard; // browsers offer it on secure origins only
+    button.hidden = !navigator.clipboard; // browsers offer it only on secure origins
     button.addEventListener("click", async () => {
       await navigator.clipboard.writeText(byId(button.dataset.copies).textContent);
       write(button, "Copied");

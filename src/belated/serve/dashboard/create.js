@@ -17,7 +17,7 @@ export function prepareForm() {
 function addOption() {
   const number = byId("options").children.length + 1;
   const label = `Option ${number}`;
-  const examples = ["for example: blue", "for example: green"];
+  const examples = ["e.g. blue", "e.g. green"];
   const field = el("input", { name: "arm", "aria-label": label, placeholder: examples[number - 1] ?? "", autocomplete: "off" });
   if (number <= 2) field.required = true;
   byId("options").append(field);
@@ -28,7 +28,7 @@ function numberOrNull(text) {
   return text.trim() === "" ? null : Number(text);
 }
 
-/** What the form says, as the server wants it. */
+/** The form as the API takes it. */
 function described(form) {
   const said = new FormData(form);
   const wait = numberOrNull(said.get("wait"));
@@ -45,7 +45,7 @@ function described(form) {
 async function create(form) {
   const button = form.querySelector("button.primary");
   write(byId("create-error"), "");
-  button.disabled = true; // a second click must not create a second one
+  button.disabled = true; // so that a second click does not send it again
   try {
     const { name } = await post("/v1/experiments", described(form));
     location.assign(`/experiments/${encodeURIComponent(name)}`);

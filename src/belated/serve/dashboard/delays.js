@@ -1,21 +1,21 @@
-// How late feedback is: histograms with a table each, and sentences.
+// How late outcomes arrive, as histograms, tables and sentences.
 
-import { byId, el, part, showEach, tell, write } from "/static/dom.js";
+import { byId, el, part, showEach, writeTo, write } from "/static/dom.js";
 import { count, duration, percent, plural, shortDuration } from "/static/words.js";
 
 export function showDelays(experiment) {
   showHistogram("delays", experiment.delays, "outcome");
   showHistogram("ages", experiment.ages, "decision");
-  tell("delays-words", delayWords(experiment.delays));
-  tell("ages-words", ageWords(experiment.ages, experiment.outstanding));
+  writeTo("delays-words", delayWords(experiment.delays));
+  writeTo("ages-words", ageWords(experiment.ages, experiment.outstanding));
   const share = experiment.share_never;
-  tell("share-never", share === null ? "Not known yet" : percent(share));
-  tell("share-never-words", share === null ? neverUnknown : "of the finished decisions never got their true outcome.");
+  writeTo("share-never", share === null ? "Not known yet." : percent(share));
+  writeTo("share-never-words", share === null ? neverUnknown : "of the finished decisions never got their true outcome.");
 }
 
-const neverUnknown = "is how many outcomes never come: no decision is finished.";
+const neverUnknown = "This will be the share of finished decisions that never got their true outcome.";
 
-/** The bars from the first to the last that is not empty. */
+/** The bars from the first to the last that is not empty, with an empty one on each side. */
 function filled({ edges, counts }) {
   const bars = counts.map((value, index) => ({ from: edges[index], to: edges[index + 1] ?? null, value }));
   const first = bars.findIndex((bar) => bar.value > 0);
@@ -54,7 +54,7 @@ function createLine() {
   return el("tr", {}, el("th", { scope: "row" }), el("td"));
 }
 
-/** The shortest wait within which this share had ended, as far as the bars can tell; null if it is beyond them. */
+/** The end of the first bar by which this share had ended, or null if that is beyond the last bar. */
 function waitOf({ edges, counts }, share) {
   const all = counts.reduce((sum, value) => sum + value, 0);
   let sum = 0;
@@ -67,13 +67,13 @@ function waitOf({ edges, counts }, share) {
 
 function delayWords(delays) {
   const all = delays.counts.reduce((sum, value) => sum + value, 0);
-  if (all === 0) return "No outcome has come in yet.";
+  if (all === 0) return "No outcome has arrived yet.";
   const [half, most] = [waitOf(delays, 0.5), waitOf(delays, 0.9)];
   const longest = duration(delays.edges.at(-1));
   if (half === null) return `More than half of the outcomes took over ${longest}.`;
   const rest = most === null ? `one in ten took over ${longest}` : `nine in ten within ${duration(most)}`;
-  if (half === most) return `Nine in ten outcomes came within ${duration(half)}.`;
-  return `Half of the outcomes came within ${duration(half)}, ${rest}.`;
+  if (half === most) return `Nine in ten outcomes arrived within ${duration(half)}.`;
+  return `Half of the outcomes arrived within ${duration(half)}, ${rest}.`;
 }
 
 function ageWords(ages, outstanding) {

@@ -1,4 +1,4 @@
-// The API's description, drawn from the server's own OpenAPI document.
+// The page with the API docs, built from the server's OpenAPI document.
 
 import { byId, el } from "/static/dom.js";
 
@@ -9,6 +9,11 @@ function curl(method, path, body) {
   const verb = method === "get" ? "curl" : "curl -X POST";
   const sent = body === undefined ? "" : ` \\\n  -H 'Content-Type: application/json' -d '${JSON.stringify(body)}'`;
   return `${verb} ${address}${sent}`;
+}
+
+/** Text with its words between backticks as code. */
+function marked(text = "") {
+  return text.split("`").map((part, index) => (index % 2 ? el("code", {}, part) : part));
 }
 
 /** The name of the document behind a schema, or its media type. */
@@ -31,8 +36,8 @@ function fieldsOf({ properties = {}, required = [] }) {
       {},
       el("th", { scope: "row" }, el("code", {}, name)),
       el("td", {}, typeOf(schema)),
-      el("td", {}, required.includes(name) ? "always" : "may be left out"),
-      el("td", {}, schema.description ?? schema.anyOf?.find((one) => one.description)?.description ?? ""),
+      el("td", {}, required.includes(name) ? "required" : "optional"),
+      el("td", {}, ...marked(schema.description ?? schema.anyOf?.find((one) => one.description)?.description)),
     ),
   );
   return el("table", { class: "stacking" }, el("tbody", {}, ...rows));
@@ -40,7 +45,7 @@ function fieldsOf({ properties = {}, required = [] }) {
 
 function answers(responses) {
   const rows = Object.entries(responses).map(([status, { description, content }]) =>
-    el("tr", {}, el("th", { scope: "row" }, status), el("td", {}, description), el("td", {}, content ? documentOf(content) : "")),
+    el("tr", {}, el("th", { scope: "row" }, status), el("td", {}, ...marked(description)), el("td", {}, content ? documentOf(content) : "")),
   );
   return el("table", {}, el("tbody", {}, ...rows));
 }
@@ -51,29 +56,29 @@ function section(method, path, operation, schemas) {
   const parts = [
     el("h2", {}, operation.summary),
     el("p", {}, el("code", {}, `${method.toUpperCase()} ${path}`)),
-    el("p", { class: "quiet" }, operation.description),
+    el("p", { class: "quiet" }, ...marked(operation.description)),
     el("pre", {}, el("code", {}, curl(method, path, example))),
   ];
   const taken = content && schemas[content.schema.$ref.split("/").at(-1)];
-  if (taken && Object.keys(taken.properties ?? {}).length) parts.push(el("h3", {}, "It takes"), fieldsOf(taken));
+  if (taken && Object.keys(taken.properties ?? {}).length) parts.push(el("h3", {}, "Request body"), fieldsOf(taken));
   const said = operation.parameters.filter((one) => one.in !== "path");
   if (said.length) {
-    const words = said.map((one) => `${one.name} (${one.in})${one.description ? `: ${one.description}` : ""}`);
-    parts.push(el("p", {}, `Optional: ${words.join("; ")}`));
+    const items = said.map((one) => el("li", {}, el("code", {}, one.name), ` (${one.in}) `, ...marked(one.description)));
+    parts.push(el("h3", {}, "Optional parameters"), el("ul", {}, ...items));
   }
-  parts.push(el("details", {}, el("summary", {}, "Answers"), answers(operation.responses)));
+  parts.push(el("details", {}, el("summary", {}, "Responses"), answers(operation.responses)));
   return el("section", {}, ...parts);
 }
 
 function documents(schemas) {
   const parts = Object.entries(schemas).map(([name, schema]) =>
-    el("details", { class: "card" }, el("summary", {}, name), el("p", { class: "quiet" }, schema.description ?? ""), fieldsOf(schema)),
+    el("details", { class: "card" }, el("summary", {}, name), el("p", { class: "quiet" }, ...marked(schema.description)), fieldsOf(schema)),
   );
   return [el("h2", {}, "Documents"), ...parts];
 }
 
 const api = await (await fetch("/openapi.json")).json();
-byId("about").append(...api.info.description.split("\n\n").map((words) => el("p", {}, words)));
+byId("about").append(...api.info.description.split("\n\n").map((words) => el("p", {}, ...marked(words))));
 for (const [path, methods] of Object.entries(api.paths)) {
   for (const method of METHODS) {
     if (methods[method]) byId("operations").append(section(method, path, methods[method], api.components.schemas));

@@ -1,4 +1,4 @@
-// The little that is needed to put data on a page. Data only ever becomes text, never markup.
+// Helpers that put data on the page, always as text and never as markup.
 
 export function el(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
@@ -24,17 +24,17 @@ export function byId(id) {
   return document.getElementById(id);
 }
 
-/** Write only what changed, so that a selection made by the reader survives the next update. */
+/** Write only changed text, so that a selection survives the next update. */
 export function write(node, words) {
   if (node.textContent !== words) node.textContent = words;
 }
 
 /** Write into the element of this data-testid. */
-export function tell(testid, words) {
+export function writeTo(testid, words) {
   write(document.querySelector(`[data-testid="${testid}"]`), words);
 }
 
-/** Show the items in order, one node each; a node stays with its key, so bars move instead of being replaced. */
+/** Show the items in order, one node each. A node stays with its key, so bars move instead of being replaced. */
 export function showEach(container, items, keyOf, create, update) {
   const old = new Map([...container.children].map((node) => [node.key, node]));
   items.forEach((item, index) => {

@@ -1,10 +1,10 @@
-// The page of one experiment, always current.
+// The page of one experiment, updated live.
 
 import { chartWords, drawnArms, showEarnings, showProbabilities } from "/static/arms.js";
 import { showHistory } from "/static/charts.js";
 import { prepareCopying, showCommands } from "/static/commands.js";
 import { showDelays } from "/static/delays.js";
-import { byId, tell, write } from "/static/dom.js";
+import { byId, writeTo, write } from "/static/dom.js";
 import { follow } from "/static/live.js";
 import { prepareManaging, showManaging } from "/static/manage.js";
 import { pathOf } from "/static/server.js";
@@ -16,14 +16,14 @@ const name = decodeURIComponent(location.pathname.split("/")[2]);
 function show(experiment) {
   byId("content").hidden = false;
   showSummary(experiment);
-  const choice = drawnArms(experiment.arms);
+  const drawing = drawnArms(experiment.arms);
   const isClosed = experiment.closed_at !== null;
   write(byId("chosen-title"), isClosed ? "What was chosen at the end" : "What is chosen now");
   write(byId("bars-title"), isClosed ? "For the last decisions" : "For the next decision");
   byId("deciding").hidden = isClosed;
-  showProbabilities(choice);
-  showHistory(choice, experiment);
-  write(byId("history-words"), chartWords(choice, experiment));
+  showProbabilities(drawing);
+  showHistory(drawing, experiment);
+  write(byId("history-words"), chartWords(drawing, experiment));
   showEarnings(experiment);
   showDelays(experiment);
   showCertificates(experiment);
@@ -34,19 +34,19 @@ function show(experiment) {
 
 function showSummary(experiment) {
   const { decisions, outstanding, closed_at: closed } = experiment;
-  const known = experiment.reported + experiment.late; // a late outcome is known after all
+  const known = experiment.reported + experiment.late; // a late outcome is known, too
   const ended = experiment.expired - experiment.late;
   const state = document.querySelector('[data-testid="state"]');
   state.hidden = false;
   state.dataset.state = closed === null ? "running" : "closed";
   write(state, closed === null ? "Running" : "Closed");
-  tell("headline", headline(experiment));
-  tell("leader", leader(experiment));
-  tell("decisions", count(decisions));
-  tell("outstanding", count(outstanding));
-  tell("reported", count(known));
-  tell("expired", count(ended));
-  tell("afterthoughts", afterthoughts(experiment));
+  writeTo("headline", headline(experiment));
+  writeTo("leader", leader(experiment));
+  writeTo("decisions", count(decisions));
+  writeTo("outstanding", count(outstanding));
+  writeTo("reported", count(known));
+  writeTo("expired", count(ended));
+  writeTo("afterthoughts", afterthoughts(experiment));
   for (const [id, value] of [["share-reported", known], ["share-outstanding", outstanding], ["share-expired", ended]]) {
     byId(id).style.flexGrow = value;
   }
@@ -54,18 +54,18 @@ function showSummary(experiment) {
   const started = `Started ${moment(experiment.created_at)}${closed === null ? "" : `, closed ${moment(closed)}`}.`;
   const changed = experiment.arm_changes;
   const changes = changed ? ` Options were changed ${changed === 1 ? "once" : plural(changed, "time")}.` : "";
-  tell("about", `${started} ${rules(experiment)}${changes} It learns by ${tuning(experiment.tuning.name)}.`);
+  writeTo("about", `${started} ${rules(experiment)}${changes} It learns with ${tuning(experiment.tuning.name)}.`);
 }
 
 function fail(problem) {
   byId("content").hidden = true;
   byId("connection").hidden = true;
-  tell("headline", problem.status === 404 ? "There is no such experiment." : "This experiment cannot be shown.");
-  tell("leader", problem.message);
+  writeTo("headline", problem.status === 404 ? "There is no such experiment." : "This experiment cannot be shown.");
+  writeTo("leader", problem.message);
 }
 
 document.title = `${name} · Belated`;
-tell("name", name);
+writeTo("name", name);
 prepareCopying();
 prepareManaging(name, show);
 follow(pathOf(name), `${pathOf(name)}/live`, show, fail);

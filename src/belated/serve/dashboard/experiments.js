@@ -1,6 +1,6 @@
-// The list of experiments, always current.
+// The list of experiments, updated live.
 
-import { byId, el, part, showEach, tell, write } from "/static/dom.js";
+import { byId, el, part, showEach, writeTo, write } from "/static/dom.js";
 import { prepareForm } from "/static/create.js";
 import { follow } from "/static/live.js";
 import { get } from "/static/server.js";
@@ -8,7 +8,7 @@ import { count, moment, plural } from "/static/words.js";
 
 const FIRST_PAGE = "/v1/experiments?limit=100";
 let first = null; // kept current by the server
-let rest = []; // further pages, as they were when asked for
+let rest = []; // further pages, as they were when loaded
 let next = null;
 
 function show(list) {
@@ -33,11 +33,11 @@ function draw() {
 
   byId("list").hidden = all.length === 0;
   byId("more").hidden = next === null;
-  tell("headline", all.length === 0 ? "No experiments yet." : `${plural(running.length, "experiment")} running.`);
+  writeTo("headline", all.length === 0 ? "No experiments yet." : `${plural(running.length, "experiment")} running.`);
   const figures = `${plural(sum("decisions"), "decision")} made, ${count(sum("outstanding"))} still waiting for an outcome.`;
   const scope = next === null ? "" : ` (of the ${count(all.length)} experiments shown)`;
-  const hint = "Create one below: name the options, and say what a good outcome is.";
-  tell("lead", all.length === 0 ? hint : figures + scope);
+  const hint = "Create one below. Name its options, and say what a good outcome is.";
+  writeTo("lead", all.length === 0 ? hint : figures + scope);
   showEach(byId("rows"), all, (experiment) => experiment.name, createRow, updateRow);
 }
 
@@ -68,8 +68,8 @@ function updateRow(row, experiment) {
 }
 
 function fail(problem) {
-  tell("headline", "The list cannot be shown.");
-  tell("lead", problem.message);
+  writeTo("headline", "The list cannot be shown.");
+  writeTo("lead", problem.message);
 }
 
 byId("more").addEventListener("click", showMore);

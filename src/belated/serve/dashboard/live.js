@@ -1,5 +1,5 @@
-// Follow a document of the server: first as it is, then each time it changes, again after every lost connection.
-// Event streams are read with fetch, because EventSource cannot send a key.
+// Follows a document of the server. Shows it once, then after each change, and reconnects when the connection is lost.
+// Reads event streams with fetch, because EventSource cannot send a key.
 
 import { byId, write } from "/static/dom.js";
 import { get, Problem, request } from "/static/server.js";
@@ -7,13 +7,13 @@ import { timeOfDay } from "/static/words.js";
 
 const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 8_000;
-const SILENCE = 60_000; // the server pings well within this time
+const SILENCE_TIMEOUT = 60_000; // milliseconds. The server pings more often
 
-/** Call show(document) for ever; a Problem (say, no such experiment) ends it and goes to fail(problem). */
+/** Calls show(document) until a Problem, such as an unknown experiment, ends it. Passes that to fail(problem). */
 export async function follow(path, livePath, show, fail) {
   let pause = FIRST_PAUSE;
   for (;;) {
-    await isVisible(); // a browser has few connections to a server: a hidden tab gives its own back
+    await isVisible(); // a browser has few connections to a server, so a hidden tab closes its own
     try {
       await followOnce(path, livePath, (document) => {
         show(document);
@@ -35,14 +35,14 @@ async function followOnce(path, livePath, show) {
   document.addEventListener("visibilitychange", stopIfHidden);
   let silence;
   try {
-    // The stream is opened first: what changes between the two answers is not missed.
+    // Open the stream first, so that no change between the two answers is missed.
     const stream = await request(livePath, { signal: abort.signal });
     draw(show, await get(path));
     sayLive();
     const reader = stream.body.pipeThrough(new TextDecoderStream()).getReader();
     let text = "";
     for (;;) {
-      silence = setTimeout(() => abort.abort(), SILENCE);
+      silence = setTimeout(() => abort.abort(), SILENCE_TIMEOUT);
       const { done, value } = await reader.read();
       clearTimeout(silence);
       if (done) return;
@@ -58,7 +58,7 @@ async function followOnce(path, livePath, show) {
   }
 }
 
-/** An error while drawing is ours, not the connection's: it must not look like a lost one. */
+/** An error while drawing must not look like a lost connection. */
 function draw(show, data) {
   try {
     show(data);
@@ -85,5 +85,5 @@ function sayLive() {
 
 function sayLost() {
   byId("connection").dataset.state = "lost";
-  write(byId("connection"), "Connection lost, trying again");
+  write(byId("connection"), "Connection lost. Trying again.");
 }

@@ -1,4 +1,4 @@
-// Changing an experiment: add or retire an option, close it. Each asks first, since none can be undone.
+// Add or retire an option, or close the experiment. None can be undone, so each asks first.
 
 import { byId, el, write } from "/static/dom.js";
 import { downloadWithKey, pathOf, post } from "/static/server.js";
@@ -22,10 +22,10 @@ export function prepareManaging(name, show) {
   });
   onSubmit("retire", (form) => {
     const option = form.elements.option.value;
-    change(`Retire “${option}”? It will not be chosen any more. Outcomes still on their way count.`, "Retire option", "/arms", { add: [], retire: [option] });
+    change(`Retire “${option}”? It will no longer be chosen. Outcomes that arrive later still count.`, "Retire option", "/arms", { add: [], retire: [option] });
   });
   onSubmit("close", () => {
-    change(`Close “${name}”? It makes no more decisions. All data stays.`, "Close experiment", "/close", {});
+    change(`Close “${name}”? It will make no more decisions. All data is kept.`, "Close experiment", "/close", {});
   });
   for (const kind of ["csv", "parquet"]) {
     const link = byId(`export-${kind}`);
@@ -46,13 +46,13 @@ export function showManaging({ arms, closed_at: closed }) {
   byId("changes").hidden = closed !== null;
   byId("is-closed").hidden = closed === null;
   const names = arms.filter((arm) => arm.active).map((arm) => arm.name);
-  byId("retire").hidden = names.length < 2; // something must remain to be chosen
-  if (JSON.stringify(names) === JSON.stringify(active)) return; // an open list must not change under the reader
+  byId("retire").hidden = names.length < 2; // one option must remain
+  if (JSON.stringify(names) === JSON.stringify(active)) return; // do not change a list that is open
   active = names;
   byId("retire").elements.option.replaceChildren(...names.map((name) => el("option", { value: name }, name)));
 }
 
-/** Ask; true if the answer is yes. */
+/** Ask for confirmation. Resolves to true for yes. */
 function confirms(question, action) {
   const dialog = byId("confirm");
   write(byId("question"), question);

@@ -1,9 +1,9 @@
-// Calls to the server. If it wants a key, the reader is asked once; the key lives as long as the tab.
+// Calls to the server. If it needs a key, the page asks for it once and keeps it until the tab is closed.
 
 import { el } from "/static/dom.js";
 
 const STORED = "belated-key";
-let asking = null; // one question at a time, however many calls wait for the answer
+let asking = null; // one dialog at a time, even if several calls wait for the key
 
 export class Problem extends Error {
   constructor(status, detail) {
@@ -15,7 +15,7 @@ export class Problem extends Error {
 export const hasKey = () => sessionStorage.getItem(STORED) !== null;
 export const pathOf = (name) => `/v1/experiments/${encodeURIComponent(name)}`;
 
-/** Fetch, with the key if there is one; a 401 asks for a key and tries again. */
+/** Fetch, with the key if there is one. A 401 asks for a key and tries again. */
 export async function request(path, options = {}) {
   for (;;) {
     const key = sessionStorage.getItem(STORED);
@@ -43,10 +43,10 @@ export async function post(path, body = {}) {
   return (await request(path, { method: "POST", headers, body: JSON.stringify(body) })).json();
 }
 
-/** A link cannot carry a key: fetch with it, and save what came. */
+/** A link cannot send a key, so fetch the file and save it. */
 export function downloadWithKey(link) {
   link.addEventListener("click", async (event) => {
-    if (!hasKey()) return; // then the link alone does it, and streams
+    if (!hasKey()) return; // the plain link works, and streams
     event.preventDefault();
     const file = await (await request(link.getAttribute("href"))).blob();
     const address = URL.createObjectURL(file);
@@ -61,14 +61,14 @@ function askForKey(wasRefused) {
     "form",
     { class: "key" },
     el("h1", {}, "This server needs a key"),
-    el("p", {}, "Paste an admin key of this server. It is kept in this tab only and forgotten when you close it."),
+    el("p", {}, "Paste an admin key of this server. Only this tab keeps it, and forgets it when you close it."),
     el("label", { for: "key-field" }, "Admin key"),
     field,
     el("p", { class: "error", role: "alert" }, wasRefused ? "The server did not accept that key." : ""),
     el("button", { class: "primary" }, "Continue"),
   );
   const dialog = el("dialog", { "aria-label": "Key" }, form);
-  dialog.addEventListener("cancel", (event) => event.preventDefault()); // without a key there is nothing to see
+  dialog.addEventListener("cancel", (event) => event.preventDefault()); // without a key there is nothing to show
   document.body.append(dialog);
   dialog.showModal();
   return new Promise((resolve) => {

@@ -1,4 +1,4 @@
-// Numbers in words that anyone understands. Pure functions: no page, no server.
+// Turns numbers into plain words. Pure functions that touch neither the page nor the server.
 
 const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const FOUR_DIGITS = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
@@ -17,7 +17,7 @@ export function plural(value, one, many = `${one}s`) {
 export function percent(share) {
   if (share <= 0) return "0%";
   if (share < 0.001) return "< 0.1%";
-  if (share < 1 && share > 0.995) return `${Math.min(99.9, share * 100).toFixed(1)}%`; // 100% would say "always"
+  if (share < 1 && share > 0.995) return `${Math.min(99.9, share * 100).toFixed(1)}%`; // 100% would mean "always"
   return share < 0.0995 ? `${Number((share * 100).toFixed(1))}%` : `${Math.round(share * 100)}%`;
 }
 
@@ -26,12 +26,12 @@ export function total(value) {
   return Math.abs(value) < 1000 ? FOUR_DIGITS.format(value) : WHOLE.format(value);
 }
 
-/** The same where the number itself is only an estimate. */
+/** The same for a number that is only an estimate. */
 export function roughly(value) {
   return Math.abs(value) < 1000 ? THREE_DIGITS.format(value) : WHOLE.format(value);
 }
 
-/** An average outcome: a thousandth of the range is as fine as anyone needs. */
+/** An average outcome, to a thousandth of the range. */
 export function average(value, outcome) {
   const digits = Math.max(0, Math.min(12, 3 - Math.floor(Math.log10(outcome.highest - outcome.lowest) + 1e-9)));
   return value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
@@ -70,10 +70,10 @@ export function shortened(name, length = 40) {
 }
 
 const TUNINGS = {
-  shadow: "Shadow, the all-round default",
+  shadow: "Shadow, the default",
   advanced: "Advanced, with the strongest proven limit",
-  simple: "Simple, the plainer published rule",
-  tsallis: "Tsallis, for feedback that comes at once",
+  simple: "Simple, the simpler published rule",
+  tsallis: "Tsallis, for outcomes without delay",
   adaptive_exp3: "Adaptive Exp3, an older published rule",
 };
 
@@ -81,49 +81,49 @@ export function tuning(name) {
   return TUNINGS[name] ?? name;
 }
 
-/** What the experiment was told about its outcomes, in a sentence or two. */
+/** The settings of an experiment's outcomes, in a few sentences. */
 export function rules({ outcome, reward_wait: wait, default_outcome: fallback }) {
-  const range = `An outcome lies between ${total(outcome.lowest)} and ${total(outcome.highest)}; ${outcome.better} is better.`;
-  if (wait === null) return `${range} Each outcome is awaited without limit.`;
-  const after = fallback === null ? "after that the decision ends without one" : `after that it counts as ${total(fallback)}`;
-  return `${range} Each outcome is awaited for ${duration(wait)}; ${after}.`;
+  const range = `Outcomes lie between ${total(outcome.lowest)} and ${total(outcome.highest)}, and ${outcome.better} is better.`;
+  if (wait === null) return `${range} There is no limit on the wait for an outcome.`;
+  const after = fallback === null ? "After that, the decision ends without one." : `After that, a missing outcome counts as ${total(fallback)}.`;
+  return `${range} Each decision waits ${duration(wait)} for its outcome. ${after}`;
 }
 
-/** The option chosen most, unless none stands out. */
+/** The option that is chosen most, or null if none stands out. */
 function favourite(arms) {
   const active = arms.filter((arm) => arm.probability !== null).sort((a, b) => b.probability - a.probability);
   return active.length === 1 || active[0]?.probability >= 1.5 / active.length ? active[0] : null;
 }
 
-/** What is chosen, in one large line. */
+/** What is chosen, as the headline of the page. */
 export function headline({ arms, decisions, closed_at: closed }) {
   const first = favourite(arms);
   if (decisions === 0) return closed ? "Closed before the first decision." : "Ready for the first decision.";
   if (!first) return closed ? "There was no clear favourite." : "No clear favourite yet.";
   const share = percent(first.probability);
-  if (closed) return `${shortened(first.name)} was the favourite: ${share} at the end.`;
-  return `${shortened(first.name)} is the favourite: chosen ${share} of the time.`;
+  if (closed) return `${shortened(first.name)} was the favourite, chosen ${share} of the time at the end.`;
+  return `${shortened(first.name)} is the favourite, chosen ${share} of the time.`;
 }
 
-/** Which option earned best, and whether that may be chance. */
+/** Which option earned the most, and whether that may be chance. */
 export function leader({ arms, outcome, decisions, closed_at: closed }) {
   if (decisions === 0 && closed) return "It made no decision.";
-  if (decisions === 0) return "Every option is equally likely until outcomes come in.";
+  if (decisions === 0) return "Every option is equally likely until outcomes arrive.";
   const sign = outcome.better === "higher" ? 1 : -1;
   const known = arms.filter((arm) => arm.estimate !== null && arm.active).sort((a, b) => sign * (b.estimate - a.estimate));
-  if (known.length === 0) return "Too few outcomes have come in to compare the options.";
+  if (known.length === 0) return "Too few outcomes have arrived to compare the options.";
   const [best, ...others] = known;
   const who = best.name === favourite(arms)?.name ? "It also" : shortened(best.name);
   const what = `${who} ${closed ? "had the best average outcome" : "has the best average outcome so far"}, ${average(best.estimate, outcome)}`;
   if (others.length === 0) return `${what}.`;
   const apart = others.every((arm) => (sign > 0 ? best.low > arm.high : best.high < arm.low));
-  return apart ? `${what}, and its likely range is apart from all others.` : `${what}, but that may ${closed ? "" : "still "}be chance.`;
+  return apart ? `${what}. Its likely range does not overlap any other.` : `${what}. The lead may ${closed ? "" : "still "}be chance.`;
 }
 
-/** What else happened to outcomes. */
+/** How many outcomes came late or were corrected. */
 export function afterthoughts({ late, amended }) {
   const parts = [];
-  if (late) parts.push(`${plural(late, "outcome")} came after the wait had ended and still counted`);
-  if (amended) parts.push(`${plural(amended, "outcome was", "outcomes were")} corrected later`);
-  return parts.length ? `${parts.join("; ")}.` : "";
+  if (late) parts.push(`${plural(late, "outcome")} arrived after the wait and still counted.`);
+  if (amended) parts.push(`${plural(amended, "outcome was", "outcomes were")} corrected later.`);
+  return parts.join(" ");
 }
