@@ -6,7 +6,7 @@ import pytest
 
 from belated.serve.domain.experiment import HEAD_START
 from belated.serve.domain.observations import ENOUGH_REPORTS
-from belated.serve.domain.refusals import Problem
+from belated.serve.domain.refusals import Refusal
 from belated.serve.engine.requests import Decided, Item
 from belated.serve.service.views import view
 from tests.support.engines import LOSSES, NO_STORE, Driven, state
@@ -135,32 +135,32 @@ def test_outcomes_count_in_the_era_of_their_decision(driven: Driven) -> None:
 
 
 @pytest.mark.parametrize(
-    ("add", "retire", "status"),
+    ("add", "retire", "kind"),
     [
-        ((), ("z",), 404),
-        ((), (), 422),
-        ((), ("a", "b", "c"), 422),
-        (("d", "d"), (), 422),
-        (("a",), ("a",), 422),
-        ((" d",), (), 422),
-        (("d\n",), (), 422),
-        (tuple(str(number) for number in range(998)), (), 422),
+        ((), ("z",), "not_found"),
+        ((), (), "invalid"),
+        ((), ("a", "b", "c"), "invalid"),
+        (("d", "d"), (), "invalid"),
+        (("a",), ("a",), "invalid"),
+        ((" d",), (), "invalid"),
+        (("d\n",), (), "invalid"),
+        (tuple(str(number) for number in range(998)), (), "invalid"),
     ],
 )
 def test_a_change_that_makes_no_sense_is_refused(
-    driven: Driven, add: tuple[str, ...], retire: tuple[str, ...], status: int
+    driven: Driven, add: tuple[str, ...], retire: tuple[str, ...], kind: str
 ) -> None:
     before = state(driven)
     result = driven.change(add=add, retire=retire)
-    assert isinstance(result, Problem)
-    assert result.status == status
+    assert isinstance(result, Refusal)
+    assert result.kind == kind
     assert state(driven) == before
 
 
 def test_a_closed_experiment_keeps_its_arms(driven: Driven) -> None:
     driven.close()
     before = state(driven)
-    assert driven.change(add=("d",)).status == 409
+    assert driven.change(add=("d",)).kind == "conflict"
     assert driven.close() == (driven["layout"], False)  # again: no conflict, nothing written
     assert state(driven) == before
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
 
 from belated.serve.domain import ids
-from belated.serve.domain.refusals import Problem
+from belated.serve.domain.refusals import Refusal
 from belated.serve.engine.requests import Answers, Decide
 from belated.serve.store.verify import verify
 from tests.support.engines import Driven
@@ -31,9 +31,9 @@ class Model:
         self.arms = {name: {"a", "b"} for name in WAITS}
         self.closed: set[str] = set()
 
-    def tell(self, id: str, value: float, *, amend: bool) -> str | int:
+    def tell(self, id: str, value: float, *, amend: bool) -> str:
         if id not in self.outcomes:
-            return 404
+            return "not_found"
         said = self.outcomes[id]
         if not said:
             said.append(("reported", value))
@@ -44,7 +44,7 @@ class Model:
         if said[-1][1] == value:
             return "duplicate"
         if not amend:
-            return 409
+            return "conflict"
         said.append(("amended", value))
         return "amended"
 
@@ -77,8 +77,8 @@ class Engines(RuleBasedStateMachine):
     def decide(self, name: str, size: int, key: str | None) -> Any:
         result = self.driven.do(Decide(name, size, key))
         earlier = self.model.requests.get((name, key or ""))
-        if isinstance(result, Problem):
-            assert result.status == (422 if earlier else 409)
+        if isinstance(result, Refusal):
+            assert result.kind == ("invalid" if earlier else "conflict")
             assert len(earlier) != size if earlier else name in self.model.closed
             return multiple()
         assert isinstance(result, Answers)
@@ -106,7 +106,7 @@ class Engines(RuleBasedStateMachine):
         wanted = ids.decode(id)
         assert wanted is not None
         wrong = ids.encode(wanted.milliseconds * 1000, wanted.seq, wanted.nonce ^ 1 << bit)
-        assert self.driven.tell(wrong, 0.25) == self.model.tell(wrong, 0.25, amend=False) == 404
+        assert self.driven.tell(wrong, 0.25) == self.model.tell(wrong, 0.25, amend=False) == "not_found"
 
     @rule(seconds=st.sampled_from([0.001, 1.0, 5.0, 100.0]))
     def wait(self, seconds: float) -> None:
@@ -119,11 +119,11 @@ class Engines(RuleBasedStateMachine):
         arms = self.model.arms[name]
         result = self.driven.change(name, add=(arm,) if joins else (), retire=() if joins else (arm,))
         if name in self.model.closed:
-            assert result.status == 409
+            assert result.kind == "conflict"
         elif not joins and arms == {arm}:
-            assert result.status == 422
+            assert result.kind == "invalid"
         elif not joins and arm not in self.driven[name].arms:
-            assert result.status == 404
+            assert result.kind == "not_found"
         else:
             assert result[1] == (joins != (arm in arms))  # whether anything has changed
             self.model.arms[name] = arms | {arm} if joins else arms - {arm}

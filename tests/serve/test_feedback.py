@@ -48,13 +48,13 @@ def test_another_value_is_a_conflict_unless_it_is_an_amendment(driven: Driven) -
     [decision] = driven.decide()
     driven.tell(decision, 0.25)
     before = state(driven)
-    assert driven.tell(decision, 0.5) == 409
+    assert driven.tell(decision, 0.5) == "conflict"
     assert state(driven) == before
     assert driven.tell(decision, 0.5, amend=True) == "amended"
     entry = last_entry(driven)
     assert (entry.kind, entry.value, entry.old, entry.revision) == (Kind.AMENDED, 0.5, 0.25, 1)
     assert driven.tell(decision, 0.5) == "duplicate"
-    assert driven.tell(decision, 0.25) == 409
+    assert driven.tell(decision, 0.25) == "conflict"
     assert driven.tell(decision, 1.0, amend=True) == "amended"
     assert last_entry(driven).revision == 2
     assert counts(driven) == {"decisions": 1, "reported": 1, "amended": 2}
@@ -81,7 +81,17 @@ def test_a_batch_is_judged_in_its_order(driven: Driven) -> None:
         Item(one.id, "loss", 0.5),
         Item(one.id, "reward", 0.0, amend=True),
     ]
-    expected = ["applied", "duplicate", "applied", 409, "amended", "duplicate", 404, 422, "amended"]
+    expected = [
+        "applied",
+        "duplicate",
+        "applied",
+        "conflict",
+        "amended",
+        "duplicate",
+        "not_found",
+        "invalid",
+        "amended",
+    ]
     assert driven.tell_all(items) == expected
     assert [found.outcome and found.outcome.value for found in driven.decisions()] == [0.0, 1.0]
     assert [entry.value for entry in driven.engine.journal.history(driven.decisions()[0].decision.seq)] == [
@@ -113,7 +123,7 @@ def test_an_unknown_decision_is_not_found(driven: Driven) -> None:
         ids.encode(at, 2**40 - 1, wanted.nonce),
     ]
     before = state(driven)
-    assert [driven.tell(id, 1.0) for id in wrong] == [404] * len(wrong)
+    assert [driven.tell(id, 1.0) for id in wrong] == ["not_found"] * len(wrong)
     assert state(driven) == before
     assert driven.tell(decision.id.upper(), 1.0) == "applied"  # a UUID may be written so
 
@@ -124,14 +134,14 @@ def test_an_outcome_is_no_decision(driven: Driven) -> None:
     [decision] = driven.decide()
     driven.tell(decision, 1.0)
     entry = last_entry(driven)
-    assert driven.tell(ids.encode(entry.at, entry.seq, entry.nonce), 0.0) == 404
+    assert driven.tell(ids.encode(entry.at, entry.seq, entry.nonce), 0.0) == "not_found"
 
 
 def test_a_report_of_another_experiment_than_the_keys_is_not_found(driven: Driven) -> None:
     driven.create()
     driven.create("other")
     item = Item(driven.decide()[0].id, "reward", 1.0)
-    assert driven.tell_all([item], only="other") == [404]
+    assert driven.tell_all([item], only="other") == ["not_found"]
     assert driven.tell_all([item], only="layout") == ["applied"]
 
 
@@ -139,7 +149,7 @@ def test_a_report_of_another_experiment_than_the_keys_is_not_found(driven: Drive
 def test_a_value_out_of_range_is_refused(driven: Driven, value: float) -> None:
     driven.create()
     [decision] = driven.decide()
-    assert driven.tell(decision, value) == 422
+    assert driven.tell(decision, value) == "invalid"
     assert counts(driven) == {"decisions": 1}
 
 
@@ -147,7 +157,7 @@ def test_the_word_must_be_that_of_the_experiment(driven: Driven) -> None:
     driven.create("rewarded")
     driven.create("lossy", outcome=Outcome(-5, 5, "lower"))
     [one], [two] = driven.decide("rewarded"), driven.decide("lossy")
-    assert driven.tell(one, 0.5, word="loss") == driven.tell(two, 0.5, word="reward") == 422
+    assert driven.tell(one, 0.5, word="loss") == driven.tell(two, 0.5, word="reward") == "invalid"
     assert driven.tell(one, 0.5) == driven.tell(two, -5, word="loss") == "applied"
     assert driven["lossy"].learner.estimated_losses.tolist() == [0.0, 0.0, 0.0]
 

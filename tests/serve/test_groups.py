@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from belated.serve.domain.entries import Kind
-from belated.serve.domain.refusals import Problem
+from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import Settings
 from belated.serve.engine.requests import Answers, Close, Create, Decide, Item, Report
 from belated.serve.store.journal import entries
@@ -45,8 +45,8 @@ def test_one_key_twice_in_a_group_has_one_effect(driven: Driven) -> None:
     assert isinstance(first, Answers)
     assert isinstance(again, Answers)
     assert (first.replayed, again.replayed) == (False, True)
-    assert isinstance(size, Problem)
-    assert size.status == 422
+    assert isinstance(size, Refusal)
+    assert size.kind == "invalid"
     assert len({*ids_of(first), *ids_of(other), *ids_of(plain)}) == 4
     assert [found.decision.round for found in driven.decisions()] == [1, 2, 3, 4]
     assert_sound(driven)
@@ -92,12 +92,12 @@ def test_experiments_are_made_and_closed_in_the_order_of_the_group(driven: Drive
     early, made, drawn, _, late = driven.engine.process(
         [Decide("new"), Create(Settings("new", ["a"])), Decide("new"), Close("new"), Decide("new")]
     )
-    assert isinstance(early, Problem)
-    assert early.status == 404
+    assert isinstance(early, Refusal)
+    assert early.kind == "not_found"
     assert made == (driven["new"], True)
     assert len(ids_of(drawn)) == 1
-    assert isinstance(late, Problem)
-    assert late.status == 409
+    assert isinstance(late, Refusal)
+    assert late.kind == "conflict"
     assert_sound(driven)
 
 
@@ -106,7 +106,7 @@ def test_a_key_is_honoured_after_the_experiment_closed(driven: Driven) -> None:
     first = driven.decide(key="k")
     driven.close()
     assert driven.decide(key="k") == first
-    assert driven.do(Decide("layout", 1, "l")).status == 409
+    assert driven.do(Decide("layout", 1, "l")).kind == "conflict"
 
 
 def test_arms_are_drawn_as_often_as_their_probabilities_say(driven: Driven) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from belated.errors import StoreUnreachable
 from belated.serve.domain.entries import Entry
-from belated.serve.domain.refusals import Problem
+from belated.serve.domain.refusals import Refusal
 from belated.serve.engine.engine import Engine
 from belated.serve.engine.requests import Answers, Decide, Item, Report, Request
 from belated.serve.service.service import Service
@@ -151,6 +151,6 @@ def test_who_waits_behind_one_that_waited_in_vain_does_not_try_too(
         is_cut.set()
     assert isinstance(first.exception(), StoreUnreachable)
     refused = second.exception()
-    assert isinstance(refused, Problem)
-    assert (refused.status, refused.headers, asked) == (503, {"Retry-After": "1"}, [])
+    assert isinstance(refused, Refusal)
+    assert (refused.kind, refused.retry_after, asked) == ("unavailable", 1, [])
     assert service.ask(lambda journal: journal.last()) == 0, "who comes later tries"

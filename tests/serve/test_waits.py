@@ -121,7 +121,7 @@ def test_a_late_truth_counts_as_if_it_had_been_told_in_place_of_the_default(
     )
     before = state(late)
     assert late.tell(id_of(late, 0), reward[0]) == "duplicate"
-    assert late.tell(id_of(late, 0), 1.0) == 409
+    assert late.tell(id_of(late, 0), 1.0) == "conflict"
     assert state(late) == before
     assert late.tell(id_of(late, 0), 1.0, amend=True) == "amended"
     assert prompt.tell(id_of(prompt, 0), 1.0, amend=True) == "amended"
@@ -163,4 +163,7 @@ def test_a_late_report_wants_no_amend_but_may_have_it(driven: Driven) -> None:
     driven.clock.advance(WAIT)
     driven.engine.expire()
     assert driven.tell(decision, 0.5, amend=True) == "late"
-    assert driven.tell_all([Item(decision.id, "reward", 0.5), Item(decision.id, "reward", 1.0)]) == ["duplicate", 409]
+    assert driven.tell_all([Item(decision.id, "reward", 0.5), Item(decision.id, "reward", 1.0)]) == [
+        "duplicate",
+        "conflict",
+    ]

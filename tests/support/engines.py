@@ -9,7 +9,7 @@ import numpy as np
 
 from belated.serve.domain.entries import MICROSECONDS, Found
 from belated.serve.domain.experiment import Experiment
-from belated.serve.domain.refusals import Problem
+from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, Outcome, Settings
 from belated.serve.engine.engine import Engine
 from belated.serve.engine.requests import Answers, ChangeArms, Close, Create, Decide, Decided, Item, Report
@@ -69,7 +69,7 @@ class Driven:
 
     def create(self, name: str = "layout", arms: tuple[str, ...] = ("a", "b", "c"), **settings: Any) -> Experiment:
         result = self.do(Create(Settings(name, list(arms), **settings)))
-        assert not isinstance(result, Problem), result.detail
+        assert not isinstance(result, Refusal), result.detail
         return self[name]
 
     def __getitem__(self, name: str) -> Experiment:
@@ -81,13 +81,13 @@ class Driven:
         return result.decisions
 
     def tell(self, decision: Decided | str, value: float, *, word: str = "reward", amend: bool = False) -> Any:
-        """The status of a report, or the status code of its problem."""
+        """The status of a report, or the kind of its refusal."""
         id = decision if isinstance(decision, str) else decision.id
         return self.tell_all([Item(id, word, value, amend)])[0]
 
     def tell_all(self, items: list[Item], only: str | None = None) -> list[Any]:
         """The same for many reports in one request."""
-        return [one.status if isinstance(one, Problem) else one for one in self.do(Report(items, only))]
+        return [one.kind if isinstance(one, Refusal) else one for one in self.do(Report(items, only))]
 
     def change(self, name: str = "layout", *, add: tuple[str, ...] = (), retire: tuple[str, ...] = ()) -> Any:
         return self.do(ChangeArms(name, ArmChange(list(add), list(retire))))

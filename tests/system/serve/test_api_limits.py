@@ -9,10 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
-from belated.serve.domain.refusals import TITLES, Problem
+from belated.serve.domain.refusals import Refusal
 from belated.serve.engine.engine import Engine
 from belated.serve.engine.requests import Decide, Item, Report, Request
 from belated.serve.engine.writer import Writer
+from belated.serve.http.problems import TITLES
 from belated.serve.http.routes import ROUTES
 from belated.serve.service.keys import Gate
 from tests.support.engines import Driven
@@ -253,10 +254,10 @@ def test_a_full_queue_asks_to_come_again(tmp_path: Path) -> None:
         await asyncio.sleep(0)
         assert writer.queued == 10
         for request in (Decide("layout", 1), Report([Item("x", "reward", 1.0)])):
-            with pytest.raises(Problem) as refused:
+            with pytest.raises(Refusal) as refused:
                 await asyncio.wait_for(writer.submit(request), 5)
-            assert refused.value.status == 503
-            assert refused.value.headers == {"Retry-After": "1"}
+            assert refused.value.kind == "unavailable"
+            assert refused.value.retry_after == 1
         stuck.free.set()
         assert [len((await task).decisions) for task in (first, second)] == [4, 6]
         assert writer.queued == 0

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from belated import cli
 from belated.errors import InvalidInput
-from belated.serve.domain.refusals import Problem
+from belated.serve.domain.refusals import Refusal
 from belated.serve.http.routes import ROUTES
 from belated.serve.service import keys
 from belated.serve.service.keys import Gate
@@ -248,7 +248,7 @@ def test_secrets_are_compared_in_constant_time(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(hmac, "compare_digest", spy)
     assert gate.admit(f"Bearer {key}", "admin").scope == "admin"
     for wrong in (None, "Bearer nonsense", "Bearer blt_" + "0" * 12 + "_" + "0" * 64, f"Bearer {key[:-1]}x"):
-        with pytest.raises(Problem, match="401"):
+        with pytest.raises(Refusal, match="unauthenticated"):
             gate.admit(wrong, "decide")
     assert len(compared) == 5
     assert compared[0][0] == compared[0][1] == keys.digest(key.split("_")[2])
@@ -261,7 +261,7 @@ def test_a_store_that_has_lost_its_keys_does_not_open_the_door(tmp_path: Path) -
     gate = Gate(journal.keys())
     gate.learn([])
     assert gate.is_locked
-    with pytest.raises(Problem, match="401"):
+    with pytest.raises(Refusal, match="unauthenticated"):
         gate.admit(None, "admin")
 
 
@@ -271,5 +271,5 @@ def test_revoking_the_last_key_does_not_open_the_door(tmp_path: Path) -> None:
     key = keys.create(journal, "admin", None)
     journal.revoke_key(key.split("_")[1], 1)
     assert Gate(journal.keys()).is_locked
-    with pytest.raises(Problem, match="401"):
+    with pytest.raises(Refusal, match="unauthenticated"):
         Gate(journal.keys()).admit(f"Bearer {key}", "admin")

@@ -16,9 +16,9 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.config import SchemathesisConfig
 from schemathesis.specs.openapi import checks
 
-from belated.serve.domain.refusals import TITLES
 from belated.serve.http import openapi
 from belated.serve.http.documents import BatchOfFeedback
+from belated.serve.http.problems import TITLES
 from belated.serve.http.routes import ROUTES, Route
 from tests.support.service import NO_TLS, Served
 

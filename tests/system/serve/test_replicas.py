@@ -10,7 +10,7 @@ import pytest
 
 from belated.serve.domain.entries import Entry, Kind
 from belated.serve.domain.fold import Fold
-from belated.serve.domain.refusals import Problem
+from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import Settings
 from belated.serve.engine.requests import Answers, Create, Decide, Item, Report
 from belated.serve.store.journal import Journal, entries
@@ -106,7 +106,7 @@ class Story:
         if self.values:
             id = list(self.values)[int(self.random.integers(len(self.values)))]
             value = float(self.random.random())
-            assert self.fleet.any().tell(id, value, word="loss") in (409, "duplicate")
+            assert self.fleet.any().tell(id, value, word="loss") in ("conflict", "duplicate")
             assert self.fleet.any().tell(id, value, word="loss", amend=True) == "amended"
             self.values[id] = value
 
@@ -215,14 +215,14 @@ def test_one_key_for_another_number_leaves_nothing_behind(fleet: Fleet, size: in
     blind_once(two, "requested", lambda _: [])
     other = Decide("layout", 2)
     refused, answered = two.engine.process([Decide("layout", size, "k"), other])
-    assert isinstance(refused, Problem)
-    assert refused.status == 422
+    assert isinstance(refused, Refusal)
+    assert refused.kind == "invalid"
     assert isinstance(answered, Answers)
     fleet.agree()
     assert counts(one) == {"decisions": 4 + 2}
 
 
-@pytest.mark.parametrize(("value", "status"), [(0.5, "duplicate"), (0.75, 409)])
+@pytest.mark.parametrize(("value", "status"), [(0.5, "duplicate"), (0.75, "conflict")])
 def test_one_report_at_two_servers_at_the_same_moment(fleet: Fleet, value: float, status: Any) -> None:
     one, two, _ = fleet.all
     one.create()
@@ -275,14 +275,14 @@ def test_who_is_always_too_late_is_asked_to_come_again(fleet: Fleet, monkeypatch
     monkeypatch.setattr(two.engine.journal, "requested", lambda *_: [])
     monkeypatch.setattr(two.engine.journal, "named", lambda *_: None)
     late, other = two.engine.process([Decide("layout", 1, "k"), Create(Settings("new", ["a", "b"]))])
-    assert isinstance(late, Problem)
-    assert late.status == 404
+    assert isinstance(late, Refusal)
+    assert late.kind == "not_found"
     two.engine.catch_up()
     late = two.do(Decide("layout", 1, "k"))
-    assert (late.status, late.headers) == (503, {"Retry-After": "1"})
+    assert (late.kind, late.retry_after) == ("unavailable", 1)
     monkeypatch.undo()
     assert two.decide(key="k")
-    assert not isinstance(other, Problem)
+    assert not isinstance(other, Refusal)
     fleet.agree()
 
 
@@ -294,7 +294,7 @@ def test_an_experiment_is_known_to_others_at_once(fleet: Fleet) -> None:
     one.create()
     [decision] = two.decide()
     assert three.tell(decision, 1.0) == "applied"
-    assert one.do(Decide("nowhere")).status == 404
+    assert one.do(Decide("nowhere")).kind == "not_found"
     fleet.agree()
 
 
@@ -305,7 +305,7 @@ def test_two_servers_create_one_experiment(fleet: Fleet) -> None:
     blind_once(two, "named", lambda _: None)
     assert not two.do(Create(settings))[1]
     blind_once(three, "named", lambda _: None)
-    assert three.do(Create(Settings("layout", ["a", "c"]))).status == 409
+    assert three.do(Create(Settings("layout", ["a", "c"]))).kind == "conflict"
     fleet.agree()
 
 
@@ -314,7 +314,7 @@ def test_two_servers_cannot_retire_all_arms_together(fleet: Fleet) -> None:
     one.create(arms=("a", "b"))
     fleet.catch_up()
     assert one.change(retire=("a",))[1]
-    assert two.change(retire=("b",)).status == 422  # it did not know
+    assert two.change(retire=("b",)).kind == "invalid"  # it did not know
     fleet.agree()
     assert one["layout"].era.arms == [1]
 
@@ -346,7 +346,7 @@ def test_who_does_not_know_that_it_is_closed_decides_once_more(fleet: Fleet) -> 
     one.close()
     [decision] = two.decide()
     two.engine.catch_up()
-    assert two.do(Decide("layout")).status == 409
+    assert two.do(Decide("layout")).kind == "conflict"
     assert one.tell(decision, 1.0) == "applied"
     fleet.agree()
 
@@ -397,9 +397,9 @@ def test_a_server_that_cannot_catch_up_says_so(fleet: Fleet, monkeypatch: pytest
     [decision] = one.decide()
     monkeypatch.setattr(two.engine.journal, "read", lambda *_: [])
     monkeypatch.setattr("belated.serve.engine.engine.PATIENCE", 0.05)
-    assert two.do(Decide("layout")).status == 503
-    assert two.tell(decision, 1.0) == 503
-    assert two.do(Report([Item("nonsense", "reward", 1.0)]))[0].status == 404
+    assert two.do(Decide("layout")).kind == "unavailable"
+    assert two.tell(decision, 1.0) == "unavailable"
+    assert two.do(Report([Item("nonsense", "reward", 1.0)]))[0].kind == "not_found"
     monkeypatch.undo()
     assert two.tell(decision, 1.0) == "applied"
     fleet.agree()

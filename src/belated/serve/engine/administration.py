@@ -9,29 +9,29 @@ from belated.errors import InvalidInput
 from belated.serve.domain.entries import Entry, Kind
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.fold import Fold
-from belated.serve.domain.refusals import Problem
+from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import MAX_ARMS, ArmChange, check_arms
 from belated.serve.engine.requests import ChangeArms, Close, Create
 
 
 def find(fold: Fold, name: str) -> Experiment:
-    """The experiment of this name, or the Problem 404."""
+    """The experiment of this name, or the Refusal 404."""
     try:
         return fold.by_name[name]
     except KeyError:
-        raise Problem(404, f"there is no experiment {name!r}; POST /v1/experiments creates one") from None
+        raise Refusal("not_found", f"there is no experiment {name!r}; POST /v1/experiments creates one") from None
 
 
 def find_running(fold: Fold, name: str) -> Experiment:
-    """One that still makes decisions, or a Problem."""
+    """One that still makes decisions, or a Refusal."""
     experiment = find(fold, name)
     if experiment.closed_at is not None:
-        raise Problem(409, f"the experiment {name!r} is closed: it takes feedback, but makes no more decisions")
+        raise Refusal("conflict", f"the experiment {name!r} is closed: it takes feedback, but makes no more decisions")
     return experiment
 
 
 def entry_of(request: Create | ChangeArms | Close, fold: Fold, at: int) -> Entry | None:
-    """What the request adds to the journal; raises Problem or InvalidInput."""
+    """What the request adds to the journal; raises Refusal or InvalidInput."""
     if isinstance(request, Create):
         return _creation(request, fold, at)
     return _change(request, fold, at) if isinstance(request, ChangeArms) else _closing(request, fold, at)
@@ -44,7 +44,7 @@ def _creation(request: Create, fold: Fold, at: int) -> Entry | None:
     if existing is None:
         return Entry(at, Kind.CREATED, 0, revision=0, body=msgspec.json.encode(settings))
     if existing.settings != settings:
-        raise Problem(409, f"there is an experiment {settings.name!r} with other settings; choose another name")
+        raise Refusal("conflict", f"there is an experiment {settings.name!r} with other settings; choose another name")
     return None
 
 
@@ -67,7 +67,7 @@ def _change(request: ChangeArms, fold: Fold, at: int) -> Entry | None:
     active = {experiment.arms[arm] for arm in experiment.era.arms}
     for name in change.retire:
         if name not in experiment.arms:
-            raise Problem(404, f"{request.name!r} has no arm {name!r} to retire; it has {sorted(active)}")
+            raise Refusal("not_found", f"{request.name!r} has no arm {name!r} to retire; it has {sorted(active)}")
     new = ArmChange([name for name in change.add if name not in active], [n for n in change.retire if n in active])
     if not 1 <= len(active) + len(new.add) - len(new.retire) <= MAX_ARMS:
         raise InvalidInput(f"an experiment keeps 1 to {MAX_ARMS} arms")

@@ -19,7 +19,7 @@ from belated.errors import InvalidInput, StoreError
 from belated.serve.domain import ids
 from belated.serve.domain.entries import MICROSECONDS, Entry, Found, with_seq
 from belated.serve.domain.experiment import Experiment
-from belated.serve.domain.refusals import Problem, behind, not_now
+from belated.serve.domain.refusals import Refusal, behind, try_later
 from belated.serve.engine import administration
 from belated.serve.engine.administration import find, find_running
 from belated.serve.engine.drawing import Asked, Drawn, draw
@@ -92,7 +92,7 @@ class Engine:
                 return
 
     def _reach(self, seq: int) -> None:
-        """Catch up to this place, or raise the Problem 503: a transaction that does not end holds the journal up."""
+        """Catch up to this place, or raise the Refusal 503: a transaction that does not end holds the journal up."""
         while self.fold.seq < seq:
             self.catch_up()
             if self.fold.seq < seq:
@@ -124,10 +124,10 @@ class Engine:
     def _guarded(step: Callable[..., Result], *arguments: object) -> Result:
         try:
             return step(*arguments)
-        except Problem as problem:
-            return problem
+        except Refusal as refusal:
+            return refusal
         except InvalidInput as error:
-            return Problem(422, str(error))
+            return Refusal("invalid", str(error))
 
     def _append(self, entries: Sequence[Entry]) -> list[Entry]:
         """The entries as they stand in the journal now; folded at once if nothing can be before them."""
@@ -159,7 +159,7 @@ class Engine:
             log.info(entry.kind.name.lower(), extra={"experiment": name, "entry": written.seq})
             self._reach(written.seq)
             return self.fold.by_name[name], True
-        raise not_now(f"{name!r} could not be changed: other servers change it all the time")
+        raise try_later(f"{name!r} could not be changed: other servers change it all the time")
 
     # -- decisions and reports ------------------------------------------------------------------------------------
 
@@ -182,7 +182,7 @@ class Engine:
             self._replay_twins(asked, results)
             return
         for place in places:
-            results[place] = not_now("this could not be written: other servers were always faster")
+            results[place] = try_later("this could not be written: other servers were always faster")
 
     def _draw(self, asked: list[Asked], entries: list[Entry], results: list[Result]) -> list[Drawn]:
         """Answer what has been answered before, and append entries for the rest."""
@@ -201,7 +201,7 @@ class Engine:
         return drawn
 
     def _known(self, request: Decide) -> Answers | None:
-        """What an earlier request with the same key got; a Problem if there can be no decision."""
+        """What an earlier request with the same key got; a Refusal if there can be no decision."""
         self._meet(request.name)
         experiment = find(self.fold, request.name)
         if request.key is not None and (earlier := self.journal.requested(experiment.seq, request.key)):
@@ -215,9 +215,8 @@ class Engine:
 
     def _answer_again(self, request: Decide, earlier: list[Entry]) -> Answers:
         if len(earlier) != request.size:
-            raise Problem(
-                422, f"the Idempotency-Key {request.key!r} was used for {len(earlier)} decisions, not {request.size}"
-            )
+            used = f"the Idempotency-Key {request.key!r} was used for {len(earlier)} decisions, not {request.size}"
+            raise Refusal("invalid", f"{used}. Use a new key.")
         known = len(self.fold.by_name[request.name].arms)
         if any((entry.arm or 0) >= known for entry in earlier):  # another server has added arms
             self._reach(max(entry.seen or 0 for entry in earlier))
@@ -236,23 +235,23 @@ class Engine:
             id, experiment, experiment.arms[entry.arm or 0], entry.probability or 0.0, entry.round or 0, entry.at
         )
 
-    def _hear(self, told: list[tuple[int, Report]], entries: list[Entry]) -> list[tuple[int, list[str | Problem]]]:
+    def _hear(self, told: list[tuple[int, Report]], entries: list[Entry]) -> list[tuple[int, list[str | Refusal]]]:
         """Judge every report and append an entry for each that says something new."""
         at, heard = self.now(), []
         news: dict[int, Entry] = {}  # by decision: what this very group says of it
         for place, request in told:
-            statuses: list[str | Problem] = []
+            statuses: list[str | Refusal] = []
             found = look_up([item.decision_id for item in request.items], self.journal)
             for item, one in zip(request.items, found, strict=True):
                 try:
                     if one is not None:
                         self._reach(one.decision.experiment)
                     if one is None or not is_of(request.only, one.decision, self.fold):
-                        raise Problem(404, f"there is no decision {item.decision_id!r}")
+                        raise Refusal("not_found", f"there is no decision {item.decision_id!r}")
                     latest = news.get(one.decision.seq, one.outcome)
                     status, entry = judge(item, Found(one.decision, latest), self.fold, at)
-                except Problem as problem:
-                    statuses.append(problem)
+                except Refusal as refusal:
+                    statuses.append(refusal)
                     continue
                 statuses.append(status)
                 if entry is not None:

@@ -6,7 +6,7 @@ from belated.errors import InvalidInput
 from belated.serve.domain import ids
 from belated.serve.domain.entries import Entry, Found, Kind
 from belated.serve.domain.fold import Fold
-from belated.serve.domain.refusals import Problem
+from belated.serve.domain.refusals import Refusal
 from belated.serve.engine.requests import Item
 from belated.serve.store.journal import Journal
 
@@ -25,11 +25,11 @@ def judge(item: Item, found: Found, fold: Fold, at: int) -> tuple[Status, Entry 
     experiment = fold.experiments[decision.experiment]
     declared = experiment.settings.outcome
     if item.word != declared.word:
-        raise Problem(422, f"{experiment.name!r} takes a {declared.word}, got a {item.word}")
+        raise Refusal("invalid", f"{experiment.name!r} takes a {declared.word}, got a {item.word}")
     try:
         declared.check(declared.word, item.value)
     except InvalidInput as error:
-        raise Problem(422, str(error)) from None
+        raise Refusal("invalid", str(error)) from None
     if outcome is None:
         return "applied", new_outcome(decision, None, Kind.REPORTED, at, item.value)
     if outcome.kind is Kind.EXPIRED:
@@ -37,8 +37,8 @@ def judge(item: Item, found: Found, fold: Fold, at: int) -> tuple[Status, Entry 
     if outcome.value == item.value:
         return "duplicate", None
     if not item.amend:
-        raise Problem(
-            409,
+        raise Refusal(
+            "conflict",
             f"decision {item.decision_id} was reported with {outcome.value!r}, now {item.value!r}: "
             'send "amend": true to correct it',
         )

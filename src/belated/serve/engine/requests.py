@@ -5,7 +5,7 @@ from typing import NamedTuple
 import msgspec
 
 from belated.serve.domain.experiment import Experiment
-from belated.serve.domain.refusals import Problem
+from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, Settings
 
 
@@ -64,11 +64,11 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct):
-    """Outcomes of decisions; the answer is a status or a Problem for each. `only`: the experiment the key is for."""
+    """Outcomes of decisions; the answer is a status or a Refusal for each. `only`: the experiment the key is for."""
 
     items: list[Item]
     only: str | None = None
 
 
 Request = Create | ChangeArms | Close | Decide | Report
-Result = object | Problem
+Result = object | Refusal

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, final
 
 from belated.errors import StoreError, StoreUnreachable
 from belated.serve.domain.entries import MICROSECONDS
-from belated.serve.domain.refusals import OUT_OF_REACH, SILENT, Problem, not_now
+from belated.serve.domain.refusals import STORE_SILENT, STORE_UNREACHABLE, Refusal, try_later
 from belated.serve.engine.engine import Engine
 from belated.serve.engine.expiry import EXPIRED_AT_ONCE
 from belated.serve.engine.requests import Decide, Report, Request, Result
@@ -86,12 +86,12 @@ class Writer:
         self._thread.start()
 
     async def submit(self, request: Request) -> Any:
-        """Wait for a place, the disk and the answer; a Problem is raised."""
+        """Wait for a place, the disk and the answer; a Refusal is raised."""
         load = weight(request)
         if (refusal := self.refusal()) is not None:
             raise refusal
         if self.queued + load > self.capacity:
-            raise not_now(f"{self.queued} decisions and reports wait already")
+            raise try_later(f"{self.queued} decisions and reports wait already")
         assert self._loop is not None  # noqa: S101
         waiting = Waiting(request, load, self._loop.create_future())
         self.queued += load
@@ -100,7 +100,7 @@ class Writer:
             self._is_busy = True
             self._loop.call_soon(self._wait_for_more, 0, MOST_TURNS)
         result = await waiting.future
-        if isinstance(result, Problem):
+        if isinstance(result, Refusal):
             raise result
         return result
 
@@ -194,14 +194,14 @@ class Writer:
             self._finished.put((group, results))
             self._loop.call_soon_threadsafe(self._collect)  # which finds nothing if the loop has waited
 
-    def refusal(self) -> Problem | None:
+    def refusal(self) -> Refusal | None:
         """Why nothing is accepted now, if so."""
         if self.failure:
             return self._failed()
-        return not_now(SILENT) if self._is_stalled() else None
+        return try_later(STORE_SILENT) if self._is_stalled() else None
 
-    def _failed(self) -> Problem:
-        return not_now(self.failure) if self.may_recover else Problem(503, self.failure)
+    def _failed(self) -> Refusal:
+        return try_later(self.failure) if self.may_recover else Refusal("unavailable", self.failure)
 
     def _look_after(self, *, is_idle: bool) -> None:
         """What is due: fold what others have written, end waits, look at the store, or try whether it is back."""
@@ -266,7 +266,7 @@ class Writer:
         try:
             step()
         except StoreUnreachable as error:
-            self.may_recover, self.failure = True, OUT_OF_REACH
+            self.may_recover, self.failure = True, STORE_UNREACHABLE
             if not is_again:
                 log.critical("the store cannot be reached: nothing is acknowledged", extra={"error": str(error)})
         except StoreError as error:

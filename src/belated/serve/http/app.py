@@ -21,29 +21,38 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
 from belated.errors import InvalidInput, StoreError, StoreUnreachable
-from belated.serve.domain.refusals import OUT_OF_REACH, Problem, not_now
+from belated.serve.domain.refusals import STORE_UNREACHABLE, Refusal, try_later
 from belated.serve.http import openapi
 from belated.serve.http.addresses import is_loopback
 from belated.serve.http.calls import Answer, Call
 from belated.serve.http.metrics import Metrics
+from belated.serve.http.problems import PROBLEM_MEDIA, HTTPProblem, problem_of
 from belated.serve.http.routes import ROUTES, Route, refuse_restricted
 from belated.serve.service.service import Service
 
 DASHBOARD: Final = Path(__file__).parent.parent / "dashboard"
+FIX: Final = "Create a key with `belated keys create`."
 PAGE_HEADERS: Final = {
     "Content-Security-Policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-cache",
 }
-PROBLEM: Final = "application/problem+json"
 log = logging.getLogger("belated.http")
 encode = msgspec.json.Encoder().encode
 
 
-def of_problem(problem: Problem) -> Answer:
-    """The answer that tells a problem."""
-    return Answer(problem.status, problem.document(), problem.headers, PROBLEM)
+def problem_answer(problem: HTTPProblem) -> Answer:
+    """Return the answer to a request with a problem."""
+    return Answer(problem.status, problem.document(), problem.headers, PROBLEM_MEDIA)
+
+
+def refusal_of(error: InvalidInput | StoreError) -> Refusal:
+    """Turn an error of the library into a refusal."""
+    if isinstance(error, InvalidInput):
+        return Refusal("invalid", str(error))
+    log.error("the store cannot be read", extra={"error": str(error)})
+    return try_later(STORE_UNREACHABLE) if isinstance(error, StoreUnreachable) else Refusal("unavailable", str(error))
 
 
 def headers_of(answer: Answer) -> list[tuple[bytes, bytes]]:
@@ -67,11 +76,11 @@ def guard(call: Call) -> None:
     host, origin = call.header(b"host") or "", call.header(b"origin")
     callers = (call.header(b"x-forwarded-for") or "127.0.0.1").split(",")  # a proxy on this machine answers for others
     if not all(is_loopback(caller.strip()) for caller in callers):
-        raise Problem(403, f"without keys only this machine is answered, not {callers[0]!r} through a proxy")
+        raise Refusal("forbidden", f"a service without keys answers only this machine, not {callers[0]!r}. {FIX}")
     if not is_this_machine(host):
-        raise Problem(403, f"without keys only this machine is answered, not {host!r}: `belated keys create` makes one")
+        raise Refusal("forbidden", f"a service without keys answers only this machine, not {host!r}. {FIX}")
     if origin is not None and origin.partition("://")[2] != host:  # compared, not parsed: it may be nonsense
-        raise Problem(403, f"without keys pages of {origin!r} are not answered")
+        raise Refusal("forbidden", f"a service without keys does not answer pages of {origin!r}. {FIX}")
 
 
 async def send_all(chunks: AsyncGenerator[bytes], receive: Receive, send: Send) -> None:
@@ -106,14 +115,12 @@ class Endpoint:
         started, call = time.perf_counter(), Call(self._service, scope, receive)
         try:
             answer = await self._handle(call)
-        except Problem as problem:
-            answer = of_problem(problem)
-        except InvalidInput as error:
-            answer = of_problem(Problem(422, str(error)))
-        except StoreError as error:
-            log.error("the store cannot be read", extra={"error": str(error)})
-            is_passing = isinstance(error, StoreUnreachable)
-            answer = of_problem(not_now(OUT_OF_REACH) if is_passing else Problem(503, str(error)))
+        except HTTPProblem as problem:
+            answer = problem_answer(problem)
+        except Refusal as refusal:
+            answer = problem_answer(problem_of(refusal))
+        except (InvalidInput, StoreError) as error:
+            answer = problem_answer(problem_of(refusal_of(error)))
         await self._send(answer, receive, send)
         self._count(scope["method"], answer.status, time.perf_counter() - started)
 
@@ -121,7 +128,7 @@ class Endpoint:
         route = self._routes.get(call.scope["method"])
         if route is None:
             allowed = ", ".join(sorted(self._routes))
-            raise Problem(405, f"{self._path} takes {allowed}", {"Allow": allowed})
+            raise HTTPProblem(405, f"{self._path} takes {allowed}", {"Allow": allowed})
         gate = self._service.gate
         if not gate.is_locked:
             guard(call)
@@ -183,14 +190,14 @@ async def on_http_error(_request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     detail = "there is nothing at this path; /docs tells what there is" if status == 404 else "not possible here"
     headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
-    return Response(encode(Problem(status, detail).document()), status, headers, PROBLEM)
+    return Response(encode(HTTPProblem(status, detail).document()), status, headers, PROBLEM_MEDIA)
 
 
 async def on_failure(request: Request, error: Exception) -> Response:
     """A mistake of ours."""
     log.error("unexpected failure", exc_info=error, extra={"path": request.url.path})
     detail = "an unexpected failure; the log has more"
-    return Response(encode(Problem(500, detail).document()), 500, media_type=PROBLEM)
+    return Response(encode(HTTPProblem(500, detail).document()), 500, media_type=PROBLEM_MEDIA)
 
 
 def routes(service: Service) -> list[BaseRoute]:

@@ -9,8 +9,9 @@ from urllib.parse import parse_qsl
 import msgspec
 from starlette.types import Receive, Scope
 
-from belated.serve.domain.refusals import Problem
+from belated.serve.domain.refusals import Refusal
 from belated.serve.http.documents import MAX_PAGE
+from belated.serve.http.problems import HTTPProblem
 from belated.serve.service.keys import Grant, check_experiment
 from belated.serve.service.service import Service
 
@@ -59,7 +60,7 @@ class Call:
 
     async def body(self) -> bytes:
         """All of the body, up to MAX_BODY."""
-        too_large = Problem(413, f"a body may have {MAX_BODY:,} bytes: send smaller batches")
+        too_large = HTTPProblem(413, f"a body may have {MAX_BODY:,} bytes: send smaller batches")
         declared = self.header(b"content-length")
         if declared is not None and int(declared) > MAX_BODY:
             raise too_large
@@ -67,7 +68,7 @@ class Call:
         while True:
             message = await self._receive()
             if message["type"] == "http.disconnect":
-                raise Problem(400, "the request ended before its body did")
+                raise HTTPProblem(400, "the request ended before its body did")
             content += message.get("body", b"")
             if len(content) > MAX_BODY:
                 raise too_large
@@ -79,19 +80,19 @@ class Call:
         content = await self.body() if self._has_body() else b""
         media = (self.header(b"content-type") or "application/json").partition(";")[0].strip().lower()
         if content and media != "application/json":
-            raise Problem(415, f"send the body as application/json, not {media!r}")
+            raise HTTPProblem(415, f"send the body as application/json, not {media!r}")
         try:
             return decoder.decode(content or b"{}")
         except msgspec.ValidationError as error:
-            raise Problem(422, explained(str(error), content or b"{}")) from None
+            raise Refusal("invalid", explained(str(error), content or b"{}")) from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise Problem(400, f"the body is not JSON: {error}") from None
+            raise HTTPProblem(400, f"the body is not JSON: {error}") from None
 
     def idempotency_key(self) -> str | None:
         """What the caller names its request by, if it does."""
         key = self.header(b"idempotency-key")
         if key is not None and not (1 <= len(key) <= MAX_KEY and key.isprintable()):
-            raise Problem(422, f"an Idempotency-Key has 1 to {MAX_KEY} printable characters, got {key!r:.80}")
+            raise Refusal("invalid", f"an Idempotency-Key has 1 to {MAX_KEY} printable characters, got {key!r:.80}")
         return key
 
     def query(self, *known: str) -> dict[str, str]:
@@ -99,7 +100,7 @@ class Call:
         given = dict(parse_qsl(self.scope["query_string"].decode("latin-1"), keep_blank_values=True))
         for name in given:
             if name not in known:
-                raise Problem(422, f"there is no query parameter {name!r}; there are {', '.join(known) or 'none'}")
+                raise Refusal("invalid", f"unknown query parameter {name!r}. Known are {', '.join(known) or 'none'}.")
         return given
 
     def page(self) -> tuple[int, int]:
@@ -126,7 +127,7 @@ def explained(said: str, content: bytes) -> str:
 def whole(name: str, text: str, least: int, most: int) -> int:
     """A whole number in a query."""
     if not (text.isascii() and text.isdigit() and len(text) < 20 and least <= int(text) <= most):
-        raise Problem(422, f"{name} must be a whole number from {least} to {most}, got {text!r:.80}")
+        raise Refusal("invalid", f"{name} must be a whole number from {least} to {most}, got {text!r:.80}")
     return int(text)
 
 

@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from belated.serve.domain import ids
 from belated.serve.domain.entries import Entry, Found
 from belated.serve.domain.experiment import Experiment
-from belated.serve.domain.refusals import Problem
+from belated.serve.domain.refusals import Refusal
 from belated.serve.engine.feedback import is_of, look_up
 from belated.serve.engine.requests import Answers, Decide, Item, Report
 from belated.serve.http.calls import Answer, Call
@@ -33,6 +33,7 @@ from belated.serve.http.documents import (
     of_found,
     of_outcome,
 )
+from belated.serve.http.problems import problem_of
 from belated.serve.service.service import Service
 from belated.serve.service.views import iso
 from belated.serve.store.journal import Journal
@@ -63,7 +64,7 @@ def item(decision_id: str, feedback: Feedback) -> Item:
     """A report from its document."""
     reward, loss = feedback.reward, feedback.loss
     if (reward is UNSET) == (loss is UNSET):
-        raise Problem(422, "give a reward or a loss, whichever the experiment declares")
+        raise Refusal("invalid", "give a reward or a loss, whichever the experiment declares")
     if reward is not UNSET:
         return Item(decision_id, "reward", float(reward), feedback.amend)
     return Item(decision_id, "loss", float(loss), feedback.amend)  # type: ignore[arg-type]  # one of them is set
@@ -73,7 +74,7 @@ async def report(call: Call) -> Answer:
     """Tell the outcome of a decision, whenever it is known."""
     one = item(call.path["decision_id"], await call.read(FEEDBACK))
     [status] = await call.service.writer.submit(Report([one], call.grant.experiment))
-    if isinstance(status, Problem):
+    if isinstance(status, Refusal):
         raise status
     return Answer(200, FeedbackStatus(one.decision_id, status))
 
@@ -85,10 +86,10 @@ async def report_batch(call: Call) -> Answer:
     return Answer(200, FeedbackResults([result(one, status) for one, status in zip(items, statuses, strict=True)]))
 
 
-def result(one: Item, status: "str | Problem") -> FeedbackResult:
+def result(one: Item, status: "str | Refusal") -> FeedbackResult:
     """What became of one report of a batch."""
-    if isinstance(status, Problem):
-        return FeedbackResult(one.decision_id, "problem", status.document())
+    if isinstance(status, Refusal):
+        return FeedbackResult(one.decision_id, "problem", problem_of(status).document())
     return FeedbackResult(one.decision_id, status)  # type: ignore[arg-type]
 
 
@@ -108,7 +109,7 @@ async def read_decision(call: Call) -> Answer:
         if found is not None:
             service.require_decision(found.decision)
         if found is None or not is_of(call.grant.experiment, found.decision, service.engine.fold):
-            raise Problem(404, f"there is no decision {id!r}")
+            raise Refusal("not_found", f"there is no decision {id!r}")
         document = known(service.engine.fold.experiments[found.decision.experiment], found)
         said = [one for entry in outcomes if (one := of_outcome(entry)) is not None]
         return DecisionHistory(**msgspec.structs.asdict(document), outcomes=said)

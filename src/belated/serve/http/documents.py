@@ -7,8 +7,8 @@ from msgspec import UNSET, Meta, UnsetType
 
 from belated.serve.domain import ids
 from belated.serve.domain.entries import Entry, Found, Kind
-from belated.serve.domain.refusals import ProblemDocument
 from belated.serve.engine.requests import Decided
+from belated.serve.http.problems import ProblemDocument
 from belated.serve.service.views import ExperimentSummary, iso, iso_or_none
 
 MAX_BATCH: Final = 10_000

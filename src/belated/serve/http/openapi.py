@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 import belated
-from belated.serve.domain.refusals import TITLES, ProblemDocument
 from belated.serve.http.calls import MAX_BODY, MAX_KEY
 from belated.serve.http.documents import MAX_BATCH, MAX_PAGE
+from belated.serve.http.problems import PROBLEM_MEDIA, TITLES, ProblemDocument
 from belated.serve.http.routes import Route
 
 REFERENCE = "#/components/schemas/{name}"
@@ -87,6 +87,6 @@ def responses(route: Route) -> dict[str, Any]:
         answers[str(status)] = {"description": "As asked.", "content": {media: {"schema": schema}}}
     guarded = (401, 403) if route.scope is not None else (403,)
     for status in sorted({*route.problems, *guarded}):
-        content = {"application/problem+json": {"schema": reference(ProblemDocument)}}
+        content = {PROBLEM_MEDIA: {"schema": reference(ProblemDocument)}}
         answers[str(status)] = {"description": TITLES[status], "content": content}
     return answers

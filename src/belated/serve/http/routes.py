@@ -2,7 +2,7 @@
 
 from typing import Any, Final, NamedTuple
 
-from belated.serve.domain.refusals import Problem
+from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, Settings
 from belated.serve.http import decisions, experiments, exports, live
 from belated.serve.http import documents as d
@@ -39,9 +39,9 @@ async def healthy(_call: Call) -> Answer:
 async def ready(call: Call) -> Answer:
     """Decisions and reports are accepted."""
     if call.service.is_stopping:
-        raise Problem(503, "the service is stopping")
+        raise Refusal("unavailable", "the service is stopping")
     if (refusal := call.service.writer.refusal()) is not None:  # why is not for everyone
-        raise Problem(503, "the store cannot be written", refusal.headers)
+        raise Refusal("unavailable", "the store cannot be written", refusal.retry_after)
     return Answer(200, d.Health("ok"))
 
 
@@ -55,7 +55,7 @@ async def store(call: Call) -> Answer:
 def refuse_restricted(call: Call) -> None:
     """What concerns the whole service is not for a key of one experiment."""
     if call.grant.experiment is not None:
-        raise Problem(403, f"this key is for the experiment {call.grant.experiment!r} only")
+        raise Refusal("forbidden", f"this key is for the experiment {call.grant.experiment!r} only")
 
 
 LAYOUT: Final = {

@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple, final, get_args
 
 from belated.errors import InvalidInput
-from belated.serve.domain.refusals import Problem, not_now
+from belated.serve.domain.refusals import Refusal, try_later
 from belated.serve.store.journal import Journal, Key
 
 Scope = Literal["decide", "report", "admin"]
 FORM: Final = re.compile(r"(?i:bearer) +blt_([0-9a-f]{12})_([0-9a-f]{64})")
 STALE: Final = 15.0  # seconds after which a list of keys that cannot be read anew is not believed any more
-CHALLENGE: Final = {"WWW-Authenticate": "Bearer"}
 NOBODY: Final = Key("", hashlib.sha256(b"").digest(), "admin", None, 0)
 
 
@@ -65,24 +64,24 @@ class Gate:
         self._learned_at = time.monotonic()
 
     def admit(self, authorization: str | None, needed: Scope) -> Grant:
-        """What the caller may do, or a Problem 401 or 403."""
+        """What the caller may do, or a Refusal 401 or 403."""
         if not self.is_locked:
             return ANYONE
         if time.monotonic() - self._learned_at > STALE:
-            raise not_now("the keys cannot be read, and one may have been revoked")
+            raise try_later("the keys cannot be read, and one may have been revoked")
         match = FORM.fullmatch(authorization or "")
         id, secret = match.groups() if match else ("", "")
         key = self._keys.get(id) or self._lent.get(id, NOBODY)
         is_known = hmac.compare_digest(key.digest, digest(secret)) and key is not NOBODY
         if not is_known or key.revoked_at is not None:
             hint = "send Authorization: Bearer KEY; `belated keys create` makes one"
-            raise Problem(401, f"the key is missing, unknown or revoked: {hint}", CHALLENGE)
+            raise Refusal("unauthenticated", f"the key is missing, unknown or revoked: {hint}")
         if key.scope not in (needed, "admin"):
-            raise Problem(403, f"this key may {key.scope}; this needs the scope {needed}")
+            raise Refusal("forbidden", f"this key may {key.scope}; this needs the scope {needed}")
         return Grant(key.scope, key.experiment)
 
 
 def check_experiment(grant: Grant, name: str) -> None:
     """A key of one experiment opens no other; that others exist is not told."""
     if grant.experiment is not None and grant.experiment != name:
-        raise Problem(403, f"this key is for the experiment {grant.experiment!r} only")
+        raise Refusal("forbidden", f"this key is for the experiment {grant.experiment!r} only")

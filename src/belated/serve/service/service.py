@@ -9,7 +9,7 @@ from typing import Final, Self, TypeVar, final
 from belated.errors import StoreUnreachable
 from belated.serve.domain.entries import Entry
 from belated.serve.domain.experiment import Experiment
-from belated.serve.domain.refusals import SILENT, behind, not_now
+from belated.serve.domain.refusals import STORE_SILENT, behind, try_later
 from belated.serve.engine.administration import find
 from belated.serve.engine.engine import Engine
 from belated.serve.engine.writer import Writer
@@ -42,7 +42,7 @@ class Service:
         return cls(Engine(open_journal(store, patience=PATIENCE)), capacity=capacity, lent=lent)
 
     def require(self, seq: int) -> None:
-        """The fold must have come to this place, or a Problem 503 says that it is behind."""
+        """The fold must have come to this place, or a Refusal 503 says that it is behind."""
         if self.engine.fold.seq < seq:
             raise behind(self.engine.fold.seq, seq)
 
@@ -53,7 +53,7 @@ class Service:
             self.require(decision.seen or 0)
 
     def find(self, name: str) -> Experiment:
-        """The experiment of this name; a Problem 404, or 503 if another server has just created it.
+        """The experiment of this name; a Refusal 404, or 503 if another server has just created it.
 
         Only if it `knows` the name it may be called in the event loop: otherwise the store is asked.
         """
@@ -68,14 +68,14 @@ class Service:
             return name in self.engine.fold.by_name
 
     def ask(self, question: Callable[[Journal], T]) -> T:
-        """What the store says, waited for in any thread but the event loop's; a Problem 503 if it is out of reach."""
+        """What the store says, waited for in any thread but the event loop's; a Refusal 503 if it is out of reach."""
         self.check_reach()
         came = time.monotonic()
         if not self._reading.acquire(timeout=PATIENCE):
-            raise not_now(SILENT)
+            raise try_later(STORE_SILENT)
         try:
             if self._given_up_at > came:  # whoever was before has waited in vain
-                raise not_now(SILENT)
+                raise try_later(STORE_SILENT)
             return self._answer(question)
         except StoreUnreachable:
             self._given_up_at = time.monotonic()
@@ -98,9 +98,9 @@ class Service:
         return self.engine.journal.reader()
 
     def check_reach(self) -> None:
-        """A Problem 503 while the store is out of reach; one that only cannot be written can be read."""
+        """A Refusal 503 while the store is out of reach; one that only cannot be written can be read."""
         if self.writer.failure and self.writer.may_recover:
-            raise not_now(self.writer.failure)
+            raise try_later(self.writer.failure)
 
     def store_view(self) -> StoreView:
         """The health of the store."""

@@ -1,0 +1,60 @@
+"""Problem documents (RFC 9457): how refusals and bad requests look over HTTP."""
+
+from typing import Annotated, Final, final
+
+import msgspec
+from msgspec import Meta
+
+from belated.serve.domain.refusals import Refusal, RefusalKind
+
+STATUSES: Final[dict[RefusalKind, int]] = {
+    "unauthenticated": 401,
+    "forbidden": 403,
+    "not_found": 404,
+    "conflict": 409,
+    "invalid": 422,
+    "unavailable": 503,
+}
+TITLES: Final = {
+    400: "The request cannot be read",
+    401: "A key is needed",
+    403: "Not allowed",
+    404: "Not found",
+    405: "Method not allowed",
+    409: "Conflict",
+    413: "Too large",
+    415: "Not JSON",
+    422: "The request does not make sense",
+    503: "Not now",
+}
+PROBLEM_MEDIA: Final = "application/problem+json"
+
+
+class ProblemDocument(msgspec.Struct, omit_defaults=True):
+    """What went wrong, in the format of RFC 9457."""
+
+    type: Annotated[str, Meta(description="Always about:blank. The status says what kind of problem it is.")]
+    title: str
+    status: int
+    detail: Annotated[str, Meta(description="What was wrong and how to fix it.")] = ""
+
+
+@final
+class HTTPProblem(Exception):
+    """An answer that is a problem document."""
+
+    def __init__(self, status: int, detail: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(status, detail)
+        self.status, self.detail, self.headers = status, detail, headers or {}
+
+    def document(self) -> ProblemDocument:
+        """Return the body of the answer."""
+        return ProblemDocument("about:blank", TITLES.get(self.status, "Error"), self.status, self.detail)
+
+
+def problem_of(refusal: Refusal) -> HTTPProblem:
+    """Turn a refusal into an HTTP answer."""
+    headers = {"WWW-Authenticate": "Bearer"} if refusal.kind == "unauthenticated" else {}
+    if refusal.retry_after is not None:
+        headers["Retry-After"] = str(refusal.retry_after)
+    return HTTPProblem(STATUSES[refusal.kind], refusal.detail, headers)
