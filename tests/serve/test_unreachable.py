@@ -135,22 +135,22 @@ def test_who_waits_behind_one_that_waited_in_vain_does_not_try_too(
     driven: Driven, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else a crowd of readers would wait one after the other."""
-    service, lock, is_cut, asked = Service(driven.engine), Watched(), Event(), list[Journal]()
-    monkeypatch.setattr(service, "_reading", lock)
-    monkeypatch.setattr("belated.serve.service.service.SHORT", 0.0)
+    reader, lock, is_cut, asked = Service(driven.engine)._reader, Watched(), Event(), list[Journal]()
+    monkeypatch.setattr(reader, "_lock", lock)
+    monkeypatch.setattr("belated.serve.service.reading.RECONNECT_TIMEOUT", 0.0)
 
     def wait_in_vain(_: Journal) -> None:
         is_cut.wait()
         raise StoreUnreachable("cut")
 
     with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(service.ask, wait_in_vain)
+        first = pool.submit(reader.ask, wait_in_vain)
         assert lock.coming.acquire(timeout=10)
-        second = pool.submit(service.ask, asked.append)
+        second = pool.submit(reader.ask, asked.append)
         assert lock.coming.acquire(timeout=10)
         is_cut.set()
     assert isinstance(first.exception(), StoreUnreachable)
     refused = second.exception()
     assert isinstance(refused, Refusal)
     assert (refused.kind, refused.retry_after, asked) == ("unavailable", 1, [])
-    assert service.ask(lambda journal: journal.last()) == 0, "who comes later tries"
+    assert reader.ask(lambda journal: journal.last()) == 0, "who comes later tries"

@@ -87,11 +87,11 @@ def test_who_has_caught_up_says_so_at_once(tmp_path: Path, monkeypatch: pytest.M
     driven = Driven(tmp_path)
     driven.create()
     service = Service(driven.engine)
-    service.writer.health = service.writer.health._replace(lag_entries=50)
+    service._writer.health = service._writer.health._replace(lag_entries=50)
 
     def is_enough(sent: list[bytes]) -> bool:
         heard = len([one for one in sent if one])
-        service.writer.health = service.writer.health._replace(lag_entries=0 if heard else 50)
+        service._writer.health = service._writer.health._replace(lag_entries=0 if heard else 50)
         service.is_stopping = heard == 2
         return service.is_stopping
 

@@ -75,7 +75,7 @@ def test_each_call_alone_connects_again(cluster: Cluster, journal: Journal, call
 def test_a_server_that_is_silent_is_given_up(cluster: Cluster, database: str, journal: Journal) -> None:
     """As behind a proxy that has lost it: TCP is well, but nothing comes. Every call is given up once and in time."""
     with relay_to(cluster.port) as (between, port):
-        far = PostgresJournal(database.replace(f":{cluster.port}/", f":{port}/"), patience=0.3)
+        far = PostgresJournal(database.replace(f":{cluster.port}/", f":{port}/"), silence_timeout=0.3)
         far.append([decided(1, 4)])  # so that the statement is prepared, and a next one goes out whole
         for call in CALLS.values():
             far.last()

@@ -27,7 +27,8 @@ from belated.serve.http.addresses import is_loopback
 from belated.serve.http.calls import Answer, Call
 from belated.serve.http.metrics import Metrics
 from belated.serve.http.problems import PROBLEM_MEDIA, HTTPProblem, problem_of
-from belated.serve.http.routes import ROUTES, Route, refuse_restricted
+from belated.serve.http.routes import ROUTES, Route
+from belated.serve.service.keys import check_unrestricted
 from belated.serve.service.service import Service
 
 DASHBOARD: Final = Path(__file__).parent.parent / "dashboard"
@@ -129,11 +130,10 @@ class Endpoint:
         if route is None:
             allowed = ", ".join(sorted(self._routes))
             raise HTTPProblem(405, f"{self._path} takes {allowed}", {"Allow": allowed})
-        gate = self._service.gate
-        if not gate.is_locked:
+        if not self._service.is_locked:
             guard(call)
         elif route.scope is not None:
-            call.grant = gate.admit(call.header(b"authorization"), route.scope)
+            call.grant = self._service.admit(call.header(b"authorization"), route.scope)
         return await route.handler(call)
 
     @staticmethod
@@ -166,7 +166,7 @@ def documents(metrics: Metrics) -> list[Route]:
 
     async def prometheus(call: Call) -> Answer:
         """Metrics for Prometheus."""
-        refuse_restricted(call)
+        check_unrestricted(call.grant)
         body, media = metrics.text()
         return Answer(200, body, media=media)
 
@@ -220,7 +220,7 @@ def build(service: Service) -> Starlette:
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        service.writer.start(asyncio.get_running_loop())
+        service.start(asyncio.get_running_loop())
         yield
         service.stop()
 

@@ -7,8 +7,10 @@ from typing import Any, Final, NamedTuple, TypeVar, final
 from urllib.parse import parse_qsl
 
 import msgspec
+from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope
 
+from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.refusals import Refusal
 from belated.serve.http.documents import MAX_PAGE
 from belated.serve.http.problems import HTTPProblem
@@ -110,6 +112,12 @@ class Call:
             whole("cursor", given.get("cursor", "0"), 0, 2**62),
             whole("limit", given.get("limit", "100"), 1, MAX_PAGE),
         )
+
+
+async def experiment_of(call: Call) -> Experiment:
+    """Return the experiment in the path. Asks the store, in another thread, only if its name is new to this server."""
+    service, name = call.service, call.name
+    return service.find(name) if service.knows(name) else await run_in_threadpool(service.find, name)
 
 
 def explained(said: str, content: bytes) -> str:

@@ -7,6 +7,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from belated.serve.domain import ids
 from belated.serve.domain.entries import Entry, Found, Kind
+from belated.serve.domain.experiment import Experiment
 from belated.serve.engine.requests import Decided
 from belated.serve.http.problems import ProblemDocument
 from belated.serve.service.views import ExperimentSummary, iso, iso_or_none
@@ -182,9 +183,21 @@ def of_outcome(entry: Entry | None) -> OutcomeDocument | None:
     return None if entry is None else OutcomeDocument(STATUSES[entry.kind], entry.value, iso(entry.at))  # type: ignore[arg-type]
 
 
-def of_found(found: Found, name: str, arm: str, expires_at: int | None) -> KnownDecision:
-    """A decision from the journal."""
+def of_found(experiment: Experiment, found: Found) -> KnownDecision:
+    """Describe a decision from the journal."""
     one = found.decision
-    known = of_outcome(found.outcome)
-    expires = iso_or_none(expires_at)
-    return KnownDecision(id_of(one), name, arm, one.probability or 0.0, one.round or 0, iso(one.at), expires, known)
+    arm, expires = experiment.arms[one.arm or 0], iso_or_none(experiment.expires_at(one.at))
+    drawn = one.probability or 0.0, one.round or 0, iso(one.at)
+    return KnownDecision(id_of(one), experiment.name, arm, *drawn, expires, of_outcome(found.outcome))
+
+
+def of_reported(experiment: Experiment, entry: Entry) -> ReportedOutcome:
+    """Describe an outcome together with its decision."""
+    id = ids.encode(entry.decided_at or 0, entry.decision or 0, entry.nonce or 0)
+    outcome = STATUSES[entry.kind], entry.value, iso(entry.at)
+    return ReportedOutcome(*outcome, id, experiment.arms[entry.arm or 0])  # type: ignore[arg-type]
+
+
+def of_event(entry: Entry) -> Event:
+    """Describe something that happened to an experiment."""
+    return Event(EVENTS[entry.kind], iso(entry.at), msgspec.Raw(entry.body or b"{}"))  # type: ignore[arg-type]

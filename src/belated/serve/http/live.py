@@ -7,9 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from belated.serve.http.calls import Answer, Call
-from belated.serve.http.decisions import experiment_of
-from belated.serve.http.experiments import page_of
+from belated.serve.http.calls import Answer, Call, experiment_of
+from belated.serve.http.experiments import experiment_page
 
 PAUSE: Final = 0.2  # seconds between looks
 APART: Final = 1.0  # seconds between two events
@@ -21,8 +20,7 @@ async def events(call: Call, document: Callable[[], Any]) -> AsyncIterator[bytes
     """A document now, and again when there is news: of the journal, the store, or the lag; until the service stops."""
     seen, sent_at = None, 0.0
     while not call.service.is_stopping:
-        writer = call.service.writer
-        now = call.service.engine.fold.seq, writer.failure, writer.health.lag_entries
+        now = call.service.change_mark()
         waited = time.monotonic() - sent_at
         if seen is None or (now != seen and waited >= APART) or waited >= AGEING:
             seen, sent_at = now, time.monotonic()
@@ -33,11 +31,13 @@ async def events(call: Call, document: Callable[[], Any]) -> AsyncIterator[bytes
 async def watch(call: Call) -> Answer:
     """An experiment's document as a stream of events."""
     call.query()
-    name = (await experiment_of(call.service, call.name)).name
+    name = (await experiment_of(call)).name
     return Answer(200, events(call, lambda: call.service.experiment_view(name)), media=STREAM)
 
 
 async def watch_all(call: Call) -> Answer:
     """The list of experiments as a stream of events."""
     call.query()
-    return Answer(200, events(call, lambda: page_of(call.service, 0, 1000, call.grant.experiment)), media=STREAM)
+    return Answer(
+        200, events(call, lambda: experiment_page(call.service, 0, 1000, call.grant.experiment)), media=STREAM
+    )

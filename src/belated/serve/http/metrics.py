@@ -24,7 +24,7 @@ class Metrics:
         self.commits = Histogram("belated_commit_seconds", "Time of a durable commit", buckets=FAST, **here)
         self.entries = Counter("belated_journal_entries_written", "Entries written by this process", **here)
         self._registry.register(self)
-        service.writer.committed = self._committed
+        service.on_commit(self._committed)
 
     def _committed(self, seconds: float, entries: int) -> None:
         if entries:
@@ -38,13 +38,12 @@ class Metrics:
         counters["decisions"].documentation = "Decisions made"
         open_ = GaugeMetricFamily("belated_outstanding", "Decisions whose outcome has not come", labels=["experiment"])
         proven = GaugeMetricFamily("belated_proven_regret", "At most so much lost, as losses", labels=["experiment"])
-        with self._service.engine.lock:
-            for experiment in self._service.engine.fold.experiments.values():
-                for name, family in counters.items():
-                    family.add_metric([experiment.name], getattr(experiment.counts, name))
-                open_.add_metric([experiment.name], experiment.counts.outstanding)
-                proven.add_metric([experiment.name], experiment.certificates()[0])
-            store = self._service.store_view()
+        experiments, store = self._service.measure()
+        for experiment in experiments:
+            for name, family in counters.items():
+                family.add_metric([experiment.name], getattr(experiment.counts, name))
+            open_.add_metric([experiment.name], experiment.counts.outstanding)
+            proven.add_metric([experiment.name], experiment.proven)
         yield from (*counters.values(), open_, proven)
         yield GaugeMetricFamily("belated_journal_seq", "The newest journal entry", store.entries)
         yield GaugeMetricFamily("belated_store_bytes", "The store on disk", store.bytes)

@@ -7,7 +7,7 @@ from belated.serve.domain.settings import ArmChange, Settings
 from belated.serve.http import decisions, experiments, exports, live
 from belated.serve.http import documents as d
 from belated.serve.http.calls import Answer, Call, Handler
-from belated.serve.service.keys import Scope
+from belated.serve.service.keys import Scope, check_unrestricted
 from belated.serve.service.views import ExperimentView, StoreView
 
 EXPERIMENT: Final = "/v1/experiments/{name}"
@@ -40,7 +40,7 @@ async def ready(call: Call) -> Answer:
     """Decisions and reports are accepted."""
     if call.service.is_stopping:
         raise Refusal("unavailable", "the service is stopping")
-    if (refusal := call.service.writer.refusal()) is not None:  # why is not for everyone
+    if (refusal := call.service.refusal()) is not None:  # why is not for everyone
         raise Refusal("unavailable", "the store cannot be written", refusal.retry_after)
     return Answer(200, d.Health("ok"))
 
@@ -48,14 +48,8 @@ async def ready(call: Call) -> Answer:
 async def store(call: Call) -> Answer:
     """The health of the store."""
     call.query()
-    refuse_restricted(call)
+    check_unrestricted(call.grant)
     return Answer(200, call.service.store_view())
-
-
-def refuse_restricted(call: Call) -> None:
-    """What concerns the whole service is not for a key of one experiment."""
-    if call.grant.experiment is not None:
-        raise Refusal("forbidden", f"this key is for the experiment {call.grant.experiment!r} only")
 
 
 LAYOUT: Final = {

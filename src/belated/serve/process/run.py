@@ -18,7 +18,6 @@ from belated.errors import InvalidInput
 from belated.learner.ftrl import FTRL
 from belated.serve.http.addresses import is_loopback
 from belated.serve.http.app import build
-from belated.serve.service.keys import Gate
 from belated.serve.service.service import CAPACITY, Service
 from belated.serve.store.journal import Key
 from belated.serve.store.opening import shown
@@ -115,12 +114,12 @@ class Plan(NamedTuple):
     port: int
     capacity: int = CAPACITY
     access_log: bool = False
-    lent: tuple[Key, ...] = ()
+    internal_keys: tuple[Key, ...] = ()
 
 
-def check_keys(plan: Plan, gate: Gate) -> None:
+def check_keys(plan: Plan, *, is_locked: bool) -> None:
     """Refuse to serve other machines without keys."""
-    if not is_loopback(plan.host) and not gate.is_locked:
+    if not is_loopback(plan.host) and not is_locked:
         raise InvalidInput(
             f"without keys the service stays on this machine. Make a key with `belated keys create --scope admin "
             f"--store {shown(plan.store)}` before you bind to {plan.host}"
@@ -137,21 +136,21 @@ def serve(plan: Plan, announce: Sequence[Announce]) -> None:
 def serve_on(sock: socket.socket, plan: Plan, announce: Sequence[Announce]) -> None:
     """Serve on a bound socket. Calls each of `announce` when it is ready."""
     sys.setswitchinterval(SWITCH_INTERVAL)
-    service = Service.open(plan.store, capacity=plan.capacity, lent=plan.lent)
+    service = Service.open(plan.store, capacity=plan.capacity, internal_keys=plan.internal_keys)
     try:
-        check_keys(plan, service.gate)
+        check_keys(plan, is_locked=service.is_locked)
         gc.freeze()  # keep the loaded state out of collections, which would delay requests
         gc.set_threshold(20_000, 20, 100)
-        url, entries = url_of(sock), service.engine.fold.seq
+        url, entries = url_of(sock), service.seq
         log.info("start", extra={"store": shown(plan.store), "url": url, "entries": entries})
 
         def ready() -> None:
             for tell in announce:
-                tell(url, service.gate.is_locked)
+                tell(url, service.is_locked)
 
         Server(service, ready, access_log=plan.access_log).run([sock])
     finally:
         service.stop()
-    log.info("stopped", extra={"entries": service.engine.fold.seq})
-    if service.writer.failure:
+    log.info("stopped", extra={"entries": service.seq})
+    if service.failure:
         raise SystemExit(1)

@@ -29,7 +29,7 @@ def serve(plan: Plan, count: int, announce: Announce, begin: Announce) -> None:
     with closing(run.listen(plan.host, port, is_shared=True)) as held:  # bound but not listening, to keep the port
         with closing(open_journal(plan.store)) as journal:  # so that a wrong store is reported once, not by each worker
             gate = Gate(journal.keys())
-        run.check_keys(plan, gate)
+        run.check_keys(plan, is_locked=gate.is_locked)
         run.warm_up()
         supervisor = Supervisor(plan._replace(port=port), count, begin)
         supervisor.run(lambda: announce(run.url_of(held), gate.is_locked))

@@ -52,8 +52,8 @@ def new(scope: str, experiment: str | None) -> tuple[Key, str]:
 class Gate:
     """Lets requests in. Without any key in the store everybody may do everything; `serve` then stays on loopback."""
 
-    def __init__(self, keys: list[Key], lent: Sequence[Key] = ()) -> None:
-        self._lent = {key.id: key for key in lent}  # for parts of the service itself
+    def __init__(self, keys: list[Key], internal_keys: Sequence[Key] = ()) -> None:
+        self._internal_keys = {key.id: key for key in internal_keys}  # for parts of the service itself
         self.is_locked = False  # once there was a key, revoked or not: nothing that happens to a store opens the door
         self.learn(keys)
 
@@ -71,7 +71,7 @@ class Gate:
             raise try_later("the keys cannot be read, and one may have been revoked")
         match = FORM.fullmatch(authorization or "")
         id, secret = match.groups() if match else ("", "")
-        key = self._keys.get(id) or self._lent.get(id, NOBODY)
+        key = self._keys.get(id) or self._internal_keys.get(id, NOBODY)
         is_known = hmac.compare_digest(key.digest, digest(secret)) and key is not NOBODY
         if not is_known or key.revoked_at is not None:
             hint = "send Authorization: Bearer KEY; `belated keys create` makes one"
@@ -84,4 +84,10 @@ class Gate:
 def check_experiment(grant: Grant, name: str) -> None:
     """A key of one experiment opens no other; that others exist is not told."""
     if grant.experiment is not None and grant.experiment != name:
+        raise Refusal("forbidden", f"this key is for the experiment {grant.experiment!r} only")
+
+
+def check_unrestricted(grant: Grant) -> None:
+    """Refuse a key of one experiment what concerns the whole service."""
+    if grant.experiment is not None:
         raise Refusal("forbidden", f"this key is for the experiment {grant.experiment!r} only")

@@ -1,110 +1,233 @@
-"""The service: one store, its engine and writer, the gate, and a connection for readers."""
+"""The service as http/ sees it: ask and tell, experiments, lists, keys and health."""
 
-import time
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from threading import Lock
-from typing import Final, Self, TypeVar, final
+from typing import Any, Final, Generic, NamedTuple, Self, TypeVar, final
 
-from belated.errors import StoreUnreachable
-from belated.serve.domain.entries import Entry
+import msgspec
+
+from belated.serve.domain.entries import Entry, Found
 from belated.serve.domain.experiment import Experiment
-from belated.serve.domain.refusals import STORE_SILENT, behind, try_later
-from belated.serve.engine.administration import find
+from belated.serve.domain.refusals import Refusal, behind
+from belated.serve.domain.settings import ArmChange, Settings
+from belated.serve.engine import administration
 from belated.serve.engine.engine import Engine
+from belated.serve.engine.feedback import is_of, look_up
+from belated.serve.engine.requests import Answers, ChangeArms, Close, Create, Decide, Item, Report
 from belated.serve.engine.writer import Writer
-from belated.serve.service.keys import Gate
-from belated.serve.service.views import ExperimentView, StoreView, view
+from belated.serve.service.keys import Gate, Grant, Scope
+from belated.serve.service.reading import SILENCE_TIMEOUT, Reader
+from belated.serve.service.views import ExperimentSummary, ExperimentTotals, ExperimentView, StoreView, summary, view
 from belated.serve.store.journal import Journal, Key
 from belated.serve.store.opening import open_journal
 
 T = TypeVar("T")
 CAPACITY: Final = 100_000  # decisions and reports that may wait for the disk
-PATIENCE: Final = 5.0  # seconds for a database to say something
-SHORT: Final = 1.0  # seconds within which a lost connection is noticed, if the server is there
+EXPORT_PAGE: Final = 2_000
+
+
+class Page(NamedTuple, Generic[T]):
+    """Part of a list, and the cursor of the next part if there is one."""
+
+    items: list[T]
+    next: str | None
+
+
+class DecisionRecord(NamedTuple):
+    """A decision with all its outcomes, oldest first."""
+
+    experiment: Experiment
+    found: Found
+    outcomes: list[Entry]
+
+
+class Measurements(NamedTuple):
+    """What the metrics show, all from one moment."""
+
+    experiments: list[ExperimentTotals]
+    store: StoreView
 
 
 @final
 class Service:
-    """What the handlers work with."""
+    """One store with its engine, its writer thread, its keys and a connection for readers.
 
-    def __init__(self, engine: Engine, *, capacity: int = CAPACITY, lent: Sequence[Key] = ()) -> None:
-        self.engine = engine
-        self._reader, self._reading = engine.journal.reader(), Lock()  # one thread at a time may use the connection
-        self._given_up_at = 0.0  # when it was last waited for in vain
-        self.gate = Gate(engine.journal.keys(), lent)
-        self.writer = Writer(engine, self.gate.learn, capacity=capacity)
+    Call the coroutines in the event loop. Methods that block say so. Call those in another thread.
+    """
+
+    def __init__(self, engine: Engine, *, capacity: int = CAPACITY, internal_keys: Sequence[Key] = ()) -> None:
+        self._engine = engine
+        self._gate = Gate(engine.journal.keys(), internal_keys)
+        self._writer = Writer(engine, self._gate.learn, capacity=capacity)
+        self._reader = Reader(engine.journal, self._writer)
         self.is_stopping = False
 
     @classmethod
-    def open(cls, store: str | Path, *, capacity: int = CAPACITY, lent: Sequence[Key] = ()) -> Self:
-        """The service on this store, which other processes may serve too; `lent`: keys that the store does not have."""
-        return cls(Engine(open_journal(store, patience=PATIENCE)), capacity=capacity, lent=lent)
+    def open(cls, store: str | Path, *, capacity: int = CAPACITY, internal_keys: Sequence[Key] = ()) -> Self:
+        """Open a store. Other processes may serve it too. The store does not keep `internal_keys`."""
+        journal = open_journal(store, silence_timeout=SILENCE_TIMEOUT)
+        return cls(Engine(journal), capacity=capacity, internal_keys=internal_keys)
 
-    def require(self, seq: int) -> None:
-        """The fold must have come to this place, or a Refusal 503 says that it is behind."""
-        if self.engine.fold.seq < seq:
-            raise behind(self.engine.fold.seq, seq)
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start to write the requests of this event loop."""
+        self._writer.start(loop)
 
-    def require_decision(self, decision: Entry) -> None:
-        """The fold must know its experiment and its arm, as far as the journal can be read."""
-        self.require(decision.experiment)
-        if (decision.arm or 0) >= len(self.engine.fold.experiments[decision.experiment].arms):
-            self.require(decision.seen or 0)
+    def stop(self) -> None:
+        """Answer every accepted request, save a snapshot and close the store. A second call does nothing."""
+        self.is_stopping = True
+        self._writer.stop()
+        self.close()
 
-    def find(self, name: str) -> Experiment:
-        """The experiment of this name; a Refusal 404, or 503 if another server has just created it.
+    def close(self) -> None:
+        """Close the store."""
+        self._reader.close()
+        self._engine.journal.close()
 
-        Only if it `knows` the name it may be called in the event loop: otherwise the store is asked.
-        """
-        if not self.knows(name):
-            self.require(self.ask(lambda reader: reader.named(name)) or 0)
-        with self.engine.lock:
-            return find(self.engine.fold, name)
+    # -- keys ----------------------------------------------------------------------------------------------------------
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether callers need a key."""
+        return self._gate.is_locked
+
+    def admit(self, authorization: str | None, needed: Scope) -> Grant:
+        """Return what the caller may do, or raise a Refusal."""
+        return self._gate.admit(authorization, needed)
+
+    # -- requests that write -------------------------------------------------------------------------------------------
+
+    async def ask(self, name: str, size: int = 1, key: str | None = None) -> Answers:
+        """Make decisions. They are on disk when this returns."""
+        answers: Answers = await self._writer.submit(Decide(name, size, key))
+        return answers
+
+    async def tell(self, items: list[Item], only: str | None = None) -> "list[str | Refusal]":
+        """Record outcomes. Each gets a status or a refusal. `only` is the one experiment that the caller may use."""
+        statuses: list[str | Refusal] = await self._writer.submit(Report(items, only))
+        return statuses
+
+    async def create(self, settings: Settings) -> bool:
+        """Create an experiment. Returns False if there is one with the same settings."""
+        _, is_new = await self._writer.submit(Create(settings))
+        return bool(is_new)
+
+    async def change_arms(self, name: str, change: ArmChange) -> None:
+        """Add and retire arms."""
+        await self._writer.submit(ChangeArms(name, change))
+
+    async def end(self, name: str) -> None:
+        """Close an experiment: it makes no more decisions but still takes reports."""
+        await self._writer.submit(Close(name))
+
+    # -- experiments ---------------------------------------------------------------------------------------------------
 
     def knows(self, name: str) -> bool:
-        """Whether an experiment of this name is folded."""
-        with self.engine.lock:
-            return name in self.engine.fold.by_name
+        """Whether this server has read of an experiment of this name."""
+        with self._engine.lock:
+            return name in self._engine.fold.by_name
 
-    def ask(self, question: Callable[[Journal], T]) -> T:
-        """What the store says, waited for in any thread but the event loop's; a Refusal 503 if it is out of reach."""
-        self.check_reach()
-        came = time.monotonic()
-        if not self._reading.acquire(timeout=PATIENCE):
-            raise try_later(STORE_SILENT)
+    def find(self, name: str) -> Experiment:
+        """Return an experiment, or raise a Refusal. Blocks, unless the service `knows` the name."""
+        if not self.knows(name):
+            self._require(self._reader.ask(lambda journal: journal.named(name)) or 0)
+        with self._engine.lock:
+            return administration.find(self._engine.fold, name)
+
+    def experiment_view(self, name: str) -> ExperimentView:
+        """Describe an experiment at one moment. Blocks, unless the service `knows` the name."""
+        experiment = self.find(name)
+        with self._engine.lock:
+            return view(experiment, self.store_view(), self._engine.now())
+
+    def experiments(self, after: int, limit: int, only: str | None = None) -> Page[ExperimentSummary]:
+        """List experiments in the order of their creation. `only` is the one experiment that the caller may see."""
+        with self._engine.lock:
+            known = self._engine.fold.experiments.items()
+            later = [one for seq, one in known if seq > after and only in (None, one.name)]
+            more = str(later[limit - 1].seq) if len(later) > limit else None
+            return Page([summary(one) for one in later[:limit]], more)
+
+    # -- the journal: all of these block -------------------------------------------------------------------------------
+
+    def decision(self, decision_id: str, only: str | None = None) -> DecisionRecord:
+        """Return a decision and its outcomes, or raise a Refusal."""
+
+        def read(journal: Journal) -> tuple[Found | None, list[Entry]]:
+            [found] = look_up([decision_id], journal)
+            return found, [] if found is None else journal.history(found.decision.seq)
+
+        found, outcomes = self._reader.ask(read)
+        if found is not None:
+            self._require_decision(found.decision)
+        if found is None or not is_of(only, found.decision, self._engine.fold):
+            raise Refusal("not_found", f"there is no decision {decision_id!r}")
+        return DecisionRecord(self._engine.fold.experiments[found.decision.experiment], found, outcomes)
+
+    def decisions(self, experiment: Experiment, after: int, limit: int) -> Page[Found]:
+        """List decisions, oldest first."""
+        found = self._reader.ask(lambda journal: journal.decisions(experiment.seq, after, limit + 1))
+        return self._page(found, limit, lambda one: one.decision.seq)
+
+    def outcomes(self, experiment: Experiment, after: int, limit: int) -> Page[Entry]:
+        """List outcomes, oldest first."""
+        entries = self._reader.ask(lambda journal: journal.outcomes(experiment.seq, after, limit + 1))
+        return self._page(entries, limit, lambda entry: entry.seq)
+
+    def events(self, experiment: Experiment, after: int, limit: int) -> Page[Entry]:
+        """List what happened to the experiment itself, oldest first."""
+        entries = self._reader.ask(lambda journal: journal.events(experiment.seq, after, limit + 1))
+        return self._page(entries, limit, lambda entry: entry.seq)
+
+    def export(self, experiment: Experiment) -> Iterator[list[Found]]:
+        """Yield all decisions that this server has applied, oldest first, over a connection of its own."""
+        journal, last, after = self._reader.open(), self._engine.fold.seq, 0
         try:
-            if self._given_up_at > came:  # whoever was before has waited in vain
-                raise try_later(STORE_SILENT)
-            return self._answer(question)
-        except StoreUnreachable:
-            self._given_up_at = time.monotonic()
-            raise
+            while after < last and (page := journal.decisions(experiment.seq, after, EXPORT_PAGE)):
+                after = page[-1].decision.seq
+                yield [found for found in page if found.decision.seq <= last]
         finally:
-            self._reading.release()
+            journal.close()
 
-    def _answer(self, question: Callable[[Journal], T]) -> T:
-        began = time.monotonic()
-        try:
-            return question(self._reader)
-        except StoreUnreachable:
-            if self.writer.failure or time.monotonic() > began + SHORT:
-                raise
-            return question(self._reader)  # only this connection was lost, perhaps long ago
+    def _page(self, found: list[T], limit: int, seq: Callable[[T], int]) -> Page[T]:
+        """Keep only what this server has applied. Later entries may still get others before them."""
+        applied = [one for one in found if seq(one) <= self._engine.fold.seq]
+        return Page(applied[:limit], str(seq(applied[limit - 1])) if len(applied) > limit else None)
 
-    def open_reader(self) -> Journal:
-        """A connection for what takes long; also not to be called in the event loop."""
-        self.check_reach()
-        return self.engine.journal.reader()
+    def _require(self, seq: int) -> None:
+        """Refuse if this server has not applied this entry yet."""
+        if self._engine.fold.seq < seq:
+            raise behind(self._engine.fold.seq, seq)
 
-    def check_reach(self) -> None:
-        """A Refusal 503 while the store is out of reach; one that only cannot be written can be read."""
-        if self.writer.failure and self.writer.may_recover:
-            raise try_later(self.writer.failure)
+    def _require_decision(self, decision: Entry) -> None:
+        """Refuse if this server does not know the decision's experiment or arm yet."""
+        self._require(decision.experiment)
+        if (decision.arm or 0) >= len(self._engine.fold.experiments[decision.experiment].arms):
+            self._require(decision.seen or 0)
+
+    # -- health --------------------------------------------------------------------------------------------------------
+
+    @property
+    def seq(self) -> int:
+        """The last entry that this server has applied."""
+        return self._engine.fold.seq
+
+    @property
+    def failure(self) -> str:
+        """Why nothing can be written, or nothing."""
+        return self._writer.failure
+
+    def refusal(self) -> Refusal | None:
+        """Return why requests that write are refused now, or None."""
+        return self._writer.refusal()
+
+    def change_mark(self) -> tuple[Any, ...]:
+        """Return a value that differs after a change of the journal, the store's health or the lag."""
+        return self.seq, self.failure, self._writer.health.lag_entries
 
     def store_view(self) -> StoreView:
-        """The health of the store."""
-        writer, engine = self.writer, self.engine
+        """Describe the health of the store."""
+        writer, engine = self._writer, self._engine
         return StoreView(
             kind=engine.journal.kind,
             writable=not writer.failure,
@@ -117,20 +240,15 @@ class Service:
             lag_seconds=writer.lag_seconds(),
         )
 
-    def experiment_view(self, name: str) -> ExperimentView:
-        """All about an experiment, at one moment."""
-        experiment = self.find(name)
-        with self.engine.lock:
-            return view(experiment, self.store_view(), self.engine.now())
+    def measure(self) -> Measurements:
+        """Return the numbers of all experiments and of the store."""
+        with self._engine.lock:
+            experiments = [
+                ExperimentTotals(one.name, msgspec.structs.replace(one.counts), one.certificates()[0])
+                for one in self._engine.fold.experiments.values()
+            ]
+            return Measurements(experiments, self.store_view())
 
-    def stop(self) -> None:
-        """Answer what was accepted, save a snapshot and let go of the store; a second call does nothing."""
-        self.is_stopping = True
-        self.writer.stop()
-        self.close()
-
-    def close(self) -> None:
-        """Let go of the store."""
-        with self._reading:
-            self._reader.close()
-        self.engine.journal.close()
+    def on_commit(self, listener: Callable[[float, int], None]) -> None:
+        """Call `listener` after each commit with its seconds and its number of entries."""
+        self._writer.committed = listener

@@ -2,13 +2,13 @@
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
 from belated.serve.domain.entries import MICROSECONDS
-from belated.serve.domain.experiment import Experiment
+from belated.serve.domain.experiment import Counts, Experiment
 from belated.serve.domain.observations import EDGES
 from belated.serve.domain.settings import Outcome, TuningChoice
 
@@ -113,6 +113,14 @@ class ExperimentSummary(msgspec.Struct):
     arms: int
     decisions: int
     outstanding: int
+
+
+class ExperimentTotals(NamedTuple):
+    """An experiment's numbers for the metrics."""
+
+    name: str
+    counts: Counts
+    proven: float  # regret in losses
 
 
 def summary(experiment: Experiment) -> ExperimentSummary:

@@ -35,16 +35,16 @@ def shown(store: str | Path) -> str:
     return shown_url(str(store))
 
 
-def open_journal(store: str | Path, *, patience: float | None = None) -> Journal:
-    """The journal in this store. A file is made if there is none; a database has its tables from `belated migrate`.
+def open_journal(store: str | Path, *, silence_timeout: float | None = None) -> Journal:
+    """The journal in this store. Creates a file that is missing. A database gets its tables from `belated migrate`.
 
-    A database that is silent for `patience` seconds is StoreUnreachable; None: what takes long is waited for.
+    Raises StoreUnreachable if a database sends nothing for `silence_timeout` seconds. None waits for ever.
     """
     if not is_url(store):
         return SQLiteJournal(check_folder(store))
     from belated.serve.store.postgres.journal import PostgresJournal  # noqa: PLC0415
 
-    return PostgresJournal(str(store), patience=patience)
+    return PostgresJournal(str(store), silence_timeout=silence_timeout)
 
 
 def migrate(store: str | Path) -> Iterator[str]:

@@ -69,17 +69,17 @@ def shown(url: str) -> str:
 T = TypeVar("T")
 
 
-class Hurried(psycopg.Connection[tuple[Any, ...]]):
+class TimeoutConnection(psycopg.Connection[tuple[Any, ...]]):
     """A connection that is given up when the server is silent, also if it seems to be well, as behind a proxy."""
 
-    patience: float | None = None  # seconds
+    silence_timeout: float | None = None  # seconds
 
     def wait(self, gen: PQGen[T], *arguments: Any, **named: Any) -> T:
-        if self.patience is None:
+        if self.silence_timeout is None:
             return super().wait(gen, *arguments, **named)
-        return super().wait(self._hurried(gen, self.patience), *arguments, **named)
+        return super().wait(self._with_timeout(gen, self.silence_timeout), *arguments, **named)
 
-    def _hurried(self, step: PQGen[T], patience: float) -> PQGen[T]:
+    def _with_timeout(self, step: PQGen[T], silence_timeout: float) -> PQGen[T]:
         """The same step of the protocol."""
         try:
             wanted, heard_at = next(step), time.monotonic()
@@ -87,8 +87,8 @@ class Hurried(psycopg.Connection[tuple[Any, ...]]):
                 ready = yield wanted
                 if ready:
                     heard_at = time.monotonic()
-                elif time.monotonic() > heard_at + patience:
-                    raise self._give_up(step, psycopg.OperationalError(f"no answer for {patience:g} seconds"))
+                elif time.monotonic() > heard_at + silence_timeout:
+                    raise self._give_up(step, psycopg.OperationalError(f"no answer for {silence_timeout:g} seconds"))
                 wanted = step.send(ready)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
@@ -109,10 +109,10 @@ class Link:
         url: str,
         *,
         readonly: bool = False,
-        patience: float | None = None,
+        silence_timeout: float | None = None,
         check: Callable[[Connection, str], None] = lambda *_: None,
     ) -> None:
-        self.url, self.name, self.readonly, self.patience = url, shown(url), readonly, patience
+        self.url, self.name, self.readonly, self.silence_timeout = url, shown(url), readonly, silence_timeout
         self._check = check  # of every connection and the store's name
         self.number, self._lock = 0, RLock()
         self.warnings: list[str] = []  # from the server, since they were last cleared
@@ -140,7 +140,7 @@ class Link:
                     self.close()  # interrupted, or half done: the server takes it back
 
     def _connect(self) -> Connection:
-        made = Hurried.connect(
+        made = TimeoutConnection.connect(
             **{**SETTINGS, **settings_of(self.url), "client_encoding": "utf8"},
             autocommit=True,
             prepare_threshold=0,
@@ -150,7 +150,7 @@ class Link:
             made.adapters.register_dumper(Array, ArrayDumper)
             made.adapters.register_dumper(int, Int8BinaryDumper)  # one type, so that a statement is prepared once
             made.add_notice_handler(self._noticed)
-            made.patience = self.patience
+            made.silence_timeout = self.silence_timeout
             self._set_up(made)
         except BaseException:
             made.close()

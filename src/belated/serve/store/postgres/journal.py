@@ -117,8 +117,8 @@ class PostgresJournal(SQLJournal):
     kind = "postgresql"
     joined = f"{FOUND} LATERAL ({ENTRY} WHERE decision = d.seq ORDER BY revision DESC LIMIT 1) o ON true"
 
-    def __init__(self, url: str, *, readonly: bool = False, patience: float | None = None) -> None:
-        self._link = Link(url, readonly=readonly, patience=patience, check=check_version)
+    def __init__(self, url: str, *, readonly: bool = False, silence_timeout: float | None = None) -> None:
+        self._link = Link(url, readonly=readonly, silence_timeout=silence_timeout, check=check_version)
         self._horizon, self._connection_number = Horizon(), 0
         self._newest: Entry | None = None  # that was read or written
         with self._link.using("opened"):
@@ -242,7 +242,7 @@ class PostgresJournal(SQLJournal):
         return int(self._rows(f"SELECT sum(pg_total_relation_size(name::regclass)) FROM {tables}")[0][0])  # noqa: S608
 
     def reader(self) -> Journal:
-        return PostgresJournal(self._link.url, readonly=True, patience=self._link.patience)
+        return PostgresJournal(self._link.url, readonly=True, silence_timeout=self._link.silence_timeout)
 
     def check(self) -> list[str]:
         return [what.format(row[0]) for what, sql in DAMAGE.items() for row in self._rows(sql)]
