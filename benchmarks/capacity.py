@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from belated.serve.domain.settings import Settings
 from belated.serve.engine.engine import Engine
-from belated.serve.engine.requests import Create, Decide, Item, Report
+from belated.serve.engine.requests import Ask, Create, OutcomeReport, Tell
 from belated.serve.store.opening import open_journal
 from benchmarks.decision_service import BATCH, Wire, decide
 from benchmarks.judging import memory_of
@@ -25,7 +25,7 @@ def filled(engine: Engine, number: int, size: int = 1) -> list[str]:
     """Decisions with keys, as the client sends them; the ids."""
     ids: list[str] = []
     while len(ids) < number:
-        got: list[Any] = engine.process([Decide("layout", size, str(uuid4())) for _ in range(1000 // size)])
+        got: list[Any] = engine.process([Ask("layout", size, str(uuid4())) for _ in range(1000 // size)])
         ids += [one.id for answers in got for one in answers.decisions]
     return ids
 
@@ -57,7 +57,7 @@ def sizes_of(store: str) -> None:
         ids = filled(engine, DECISIONS)
         sizes.append(journal.size())
         for first in range(0, DECISIONS, 1000):
-            engine.process([Report([Item(one, "reward", 1.0) for one in ids[first : first + 1000]])])
+            engine.process([Tell([OutcomeReport(one, "reward", 1.0) for one in ids[first : first + 1000]])])
         sizes.append(journal.size())
         decision, outcome = ((late - early) / DECISIONS for early, late in pairwise(sizes))
         print(f"  {journal.kind:12} {decision:4.0f} bytes a decision, {outcome:4.0f} an outcome")
@@ -72,7 +72,7 @@ def start() -> None:
         with closing(engine.journal):
             engine.process([Create(Settings("layout", ["blue", "green", "red"]))])
             for _ in range(number // 1000):
-                engine.process([Report([Item(one, "reward", 1.0) for one in filled(engine, 1000, 100)])])
+                engine.process([Tell([OutcomeReport(one, "reward", 1.0) for one in filled(engine, 1000, 100)])])
             engine.snapshot()
         times = []
         for _ in range(2):

@@ -12,7 +12,7 @@ from typing import Any
 
 from belated.serve.domain.settings import Settings
 from belated.serve.engine.engine import Engine
-from belated.serve.engine.requests import Create, Decide, Item, Report
+from belated.serve.engine.requests import Ask, Create, OutcomeReport, Tell
 from belated.serve.store.sqlite.journal import SQLiteJournal
 from benchmarks.judging import judge, memory_of
 from tests.support.service import Served
@@ -132,8 +132,8 @@ def start_up() -> None:
         engine = Engine(SQLiteJournal(Path(folder, "belated.db")))
         engine.process([Create(Settings("layout", ["blue", "green", "red"]))])
         for _ in range(1_000):
-            got: Any = engine.process([Decide("layout", 1_000)])[0]
-            engine.process([Report([Item(one.id, "reward", 1.0) for one in got.decisions[:700]])])
+            got: Any = engine.process([Ask("layout", 1_000)])[0]
+            engine.process([Tell([OutcomeReport(one.id, "reward", 1.0) for one in got.decisions[:700]])])
             engine.snapshot_if_due()
         waiting = engine.unsnapshotted
         engine.journal.close()

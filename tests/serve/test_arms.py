@@ -7,7 +7,7 @@ import pytest
 from belated.serve.domain.experiment import HEAD_START
 from belated.serve.domain.observations import ENOUGH_REPORTS
 from belated.serve.domain.refusals import Refusal
-from belated.serve.engine.requests import Decided, Item
+from belated.serve.engine.requests import Decided, OutcomeReport
 from belated.serve.service.views import view
 from tests.support.engines import LOSSES, NO_STORE, Driven, state
 
@@ -90,7 +90,7 @@ def test_certificates_of_all_eras_add_up(driven: Driven) -> None:
         assert experiment.certificates() == pytest.approx((proven, measured), rel=1e-12)
         driven.change(add=tuple(add), retire=tuple(retire))
     for _ in range(40):  # so many that their number is no limit
-        driven.tell_all([Item(one.id, "loss", LOSS[one.arm]) for one in driven.decide(size=50)])
+        driven.tell_all([OutcomeReport(one.id, "loss", LOSS[one.arm]) for one in driven.decide(size=50)])
     experiment = driven["layout"]
     assert experiment.certificates()[0] < experiment.counts.decisions
     own = experiment.learner.certificate() + experiment.era.head_start

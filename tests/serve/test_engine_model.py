@@ -11,7 +11,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multip
 
 from belated.serve.domain import ids
 from belated.serve.domain.refusals import Refusal
-from belated.serve.engine.requests import Answers, Decide
+from belated.serve.engine.requests import Answers, Ask
 from belated.serve.store.verify import verify
 from tests.support.engines import Driven
 
@@ -75,7 +75,7 @@ class Engines(RuleBasedStateMachine):
 
     @rule(target=decisions, name=NAMES, size=st.sampled_from([1, 1, 2, 5]), key=KEYS)
     def decide(self, name: str, size: int, key: str | None) -> Any:
-        result = self.driven.do(Decide(name, size, key))
+        result = self.driven.do(Ask(name, size, key))
         earlier = self.model.requests.get((name, key or ""))
         if isinstance(result, Refusal):
             assert result.kind == ("invalid" if earlier else "conflict")

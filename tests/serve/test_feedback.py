@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from belated.serve.domain import ids
-from belated.serve.domain.entries import Kind
+from belated.serve.domain.entries import EntryKind
 from belated.serve.domain.settings import Outcome
-from belated.serve.engine.requests import Item
+from belated.serve.engine.requests import OutcomeReport
 from tests.support.engines import LOSSES, Clock, Driven, counts, last_entry, state
 
 WAIT = 60.0
@@ -26,7 +26,7 @@ def test_the_first_report_is_applied(driven: Driven) -> None:
     driven.clock.advance(2.5)
     assert driven.tell(decision, 0.25) == "applied"
     entry = last_entry(driven)
-    assert (entry.kind, entry.value, entry.old, entry.revision) == (Kind.REPORTED, 0.25, None, 0)
+    assert (entry.kind, entry.value, entry.old, entry.revision) == (EntryKind.REPORTED, 0.25, None, 0)
     assert entry.at - entry.decided_at == 2_500_000
     assert counts(driven) == {"decisions": 1, "reported": 1}
     arm = driven["layout"].arms.index(decision.arm)
@@ -52,7 +52,7 @@ def test_another_value_is_a_conflict_unless_it_is_an_amendment(driven: Driven) -
     assert state(driven) == before
     assert driven.tell(decision, 0.5, amend=True) == "amended"
     entry = last_entry(driven)
-    assert (entry.kind, entry.value, entry.old, entry.revision) == (Kind.AMENDED, 0.5, 0.25, 1)
+    assert (entry.kind, entry.value, entry.old, entry.revision) == (EntryKind.AMENDED, 0.5, 0.25, 1)
     assert driven.tell(decision, 0.5) == "duplicate"
     assert driven.tell(decision, 0.25) == "conflict"
     assert driven.tell(decision, 1.0, amend=True) == "amended"
@@ -71,15 +71,15 @@ def test_a_batch_is_judged_in_its_order(driven: Driven) -> None:
     driven.create()
     one, two = driven.decide(size=2)
     items = [
-        Item(one.id, "reward", 0.25),
-        Item(one.id, "reward", 0.25),
-        Item(two.id, "reward", 1.0),
-        Item(one.id, "reward", 0.5),
-        Item(one.id, "reward", 0.5, amend=True),
-        Item(one.id, "reward", 0.5),
-        Item("nonsense", "reward", 0.5),
-        Item(one.id, "loss", 0.5),
-        Item(one.id, "reward", 0.0, amend=True),
+        OutcomeReport(one.id, "reward", 0.25),
+        OutcomeReport(one.id, "reward", 0.25),
+        OutcomeReport(two.id, "reward", 1.0),
+        OutcomeReport(one.id, "reward", 0.5),
+        OutcomeReport(one.id, "reward", 0.5, amend=True),
+        OutcomeReport(one.id, "reward", 0.5),
+        OutcomeReport("nonsense", "reward", 0.5),
+        OutcomeReport(one.id, "loss", 0.5),
+        OutcomeReport(one.id, "reward", 0.0, amend=True),
     ]
     expected = [
         "applied",
@@ -140,7 +140,7 @@ def test_an_outcome_is_no_decision(driven: Driven) -> None:
 def test_a_report_of_another_experiment_than_the_keys_is_not_found(driven: Driven) -> None:
     driven.create()
     driven.create("other")
-    item = Item(driven.decide()[0].id, "reward", 1.0)
+    item = OutcomeReport(driven.decide()[0].id, "reward", 1.0)
     assert driven.tell_all([item], only="other") == ["not_found"]
     assert driven.tell_all([item], only="layout") == ["applied"]
 
@@ -225,7 +225,7 @@ def test_two_experiments_do_not_touch_each_other(tmp_path: Path) -> None:
             [single] = alone[name].decide(name)
             assert (single.arm, single.probability) == (mixed.arm, mixed.probability)
             if step % 3:
-                together.append(Item(mixed.id, words[name], step / 20))
+                together.append(OutcomeReport(mixed.id, words[name], step / 20))
                 assert alone[name].tell(single, step / 20, word=words[name]) == "applied"
         assert both.tell_all(together) == ["applied"] * len(together)
         clocks.advance(10)

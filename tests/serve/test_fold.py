@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 from belated import FTRL, cli
 from belated.errors import InvalidInput, SnapshotError, StoreError
 from belated.learner.ftrl import Decision
-from belated.serve.domain.entries import MICROSECONDS, Entry, Kind, rest_of
+from belated.serve.domain.clock import MICROSECONDS
+from belated.serve.domain.entries import Entry, EntryKind, rest_of
 from belated.serve.domain.fold import VERSION, Fold, Snapshot, restore
 from belated.serve.domain.observations import EDGES
 from belated.serve.domain.settings import TuningChoice
@@ -53,7 +54,7 @@ def test_live_state_is_the_fold_from_nothing_and_from_any_snapshot(
         snapshots.append(driven.engine.fold.snapshot())
     journal, now = driven.engine.journal, snapshots[-1]
     kinds = {entry.kind for entry in entries(journal)}
-    assert kinds == set(Kind) - {Kind.CLOSED}, "the history lacks something"
+    assert kinds == set(EntryKind) - {EntryKind.CLOSED}, "the history lacks something"
     for page in (1, 2, 7, 5000):  # a batch of decisions may lie across pages
         monkeypatch.setattr(journals, "PAGE", page)
         assert from_nothing(journal).snapshot() == now
@@ -73,7 +74,7 @@ def test_delays_are_those_of_the_outcomes(tmp_path: Path) -> None:
     for experiment in driven.engine.fold.experiments.values():
         expected = [0] * len(EDGES)
         for entry in driven.engine.journal.outcomes(experiment.seq, 0, 10**6):
-            if entry.kind in (Kind.REPORTED, Kind.LATE):
+            if entry.kind in (EntryKind.REPORTED, EntryKind.LATE):
                 waited = (entry.at - (entry.decided_at or 0)) / MICROSECONDS
                 expected[max(place for place, edge in enumerate(EDGES) if waited >= edge)] += 1
         assert experiment.delays == expected
@@ -112,7 +113,7 @@ def test_what_another_release_has_written_is_told() -> None:
     """Not a mere decoding error, which a server would take for a fault of its own."""
     drawn = msgspec.msgpack.encode(((1, 1, 1, 0, 0.5, 0), 0.0))
     with pytest.raises(StoreError, match="entry 7: what its decision rests on cannot be read, another release"):
-        rest_of(Entry(0, Kind.DECIDED, 1, seq=7, drawn=drawn))
+        rest_of(Entry(0, EntryKind.DECIDED, 1, seq=7, drawn=drawn))
 
 
 @pytest.mark.parametrize("tuning", ["shadow", "advanced"])
@@ -181,10 +182,10 @@ def test_decisions_drawn_from_the_state_of_a_snapshot_are_checked(tmp_path: Path
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        (Entry(9, Kind.REPORTED, 1, 9, arm=0, probability=0.5, seen=1, decision=1, value=1.0), "does not wait"),
-        (Entry(9, Kind.DECIDED, 1, 9, arm=0, probability=0.5, seen=1), "from what is not known"),
-        (Entry(9, Kind.DECIDED, 5, 9, round=1, arm=0, probability=0.5, seen=1), "never created"),
-        (Entry(9, Kind.CLOSED, 1, 2), "follows entry 3"),
+        (Entry(9, EntryKind.REPORTED, 1, 9, arm=0, probability=0.5, seen=1, decision=1, value=1.0), "does not wait"),
+        (Entry(9, EntryKind.DECIDED, 1, 9, arm=0, probability=0.5, seen=1), "from what is not known"),
+        (Entry(9, EntryKind.DECIDED, 5, 9, round=1, arm=0, probability=0.5, seen=1), "never created"),
+        (Entry(9, EntryKind.CLOSED, 1, 2), "follows entry 3"),
     ],
 )
 def test_a_damaged_journal_is_refused(tmp_path: Path, entry: Entry, message: str) -> None:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from belated.serve.domain.entries import Kind
+from belated.serve.domain.entries import EntryKind
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import Settings
-from belated.serve.engine.requests import Answers, Close, Create, Decide, Item, Report
+from belated.serve.engine.requests import Answers, Ask, Close, Create, OutcomeReport, Tell
 from belated.serve.store.journal import entries
 from belated.serve.store.verify import verify
 from tests.support.engines import Driven
@@ -34,11 +34,11 @@ def assert_sound(driven: Driven) -> None:
 def test_one_key_twice_in_a_group_has_one_effect(driven: Driven) -> None:
     first, again, other, size, plain = driven.engine.process(
         [
-            Decide("layout", 2, "k"),
-            Decide("layout", 2, "k"),
-            Decide("layout", 1, "l"),
-            Decide("layout", 3, "k"),
-            Decide("layout"),
+            Ask("layout", 2, "k"),
+            Ask("layout", 2, "k"),
+            Ask("layout", 1, "l"),
+            Ask("layout", 3, "k"),
+            Ask("layout"),
         ]
     )
     assert ids_of(first) == ids_of(again)
@@ -55,7 +55,7 @@ def test_one_key_twice_in_a_group_has_one_effect(driven: Driven) -> None:
 def test_experiments_mixed_in_a_group_stay_apart(driven: Driven) -> None:
     driven.create("other", ("x", "y"))
     names = ["layout", "other", "layout", "other", "layout"]
-    results = driven.engine.process([Decide(name, 1, "k" if place < 2 else None) for place, name in enumerate(names)])
+    results = driven.engine.process([Ask(name, 1, "k" if place < 2 else None) for place, name in enumerate(names)])
     for name, result in zip(names, results, strict=True):
         assert isinstance(result, Answers)
         assert [(one.experiment.name, one.arm in driven[name].arms) for one in result.decisions] == [(name, True)]
@@ -67,21 +67,22 @@ def test_experiments_mixed_in_a_group_stay_apart(driven: Driven) -> None:
 def test_what_is_drawn_together_knows_nothing_of_what_is_reported_with_it(driven: Driven) -> None:
     known = driven.decide(size=20)
     before = driven["layout"].distribution().tolist()
-    items = [Item(one.id, "reward", 0.0) for one in known]
-    statuses, drawn = driven.engine.process([Report(items), Decide("layout", 50)])
+    items = [OutcomeReport(one.id, "reward", 0.0) for one in known]
+    statuses, drawn = driven.engine.process([Tell(items), Ask("layout", 50)])
     assert statuses == ["applied"] * 20
     assert isinstance(drawn, Answers)
     assert {one.probability for one in drawn.decisions} <= set(before)
     assert driven["layout"].distribution().tolist() != before
     kinds = [entry.kind for entry in entries(driven.engine.journal, 21)]
-    assert kinds == [Kind.DECIDED] * 50 + [Kind.REPORTED] * 20
+    assert kinds == [EntryKind.DECIDED] * 50 + [EntryKind.REPORTED] * 20
     assert_sound(driven)
 
 
 def test_reports_of_one_decision_in_several_requests(driven: Driven) -> None:
     [decision] = driven.decide()
     reports = [
-        Report([Item(decision.id, "reward", value, amend)]) for value, amend in ((1, False), (1, False), (0, True))
+        Tell([OutcomeReport(decision.id, "reward", value, amend)])
+        for value, amend in ((1, False), (1, False), (0, True))
     ]
     assert driven.engine.process(reports) == [["applied"], ["duplicate"], ["amended"]]
     assert driven["layout"].counts.amended == driven["layout"].counts.reported == 1
@@ -90,7 +91,7 @@ def test_reports_of_one_decision_in_several_requests(driven: Driven) -> None:
 
 def test_experiments_are_made_and_closed_in_the_order_of_the_group(driven: Driven) -> None:
     early, made, drawn, _, late = driven.engine.process(
-        [Decide("new"), Create(Settings("new", ["a"])), Decide("new"), Close("new"), Decide("new")]
+        [Ask("new"), Create(Settings("new", ["a"])), Ask("new"), Close("new"), Ask("new")]
     )
     assert isinstance(early, Refusal)
     assert early.kind == "not_found"
@@ -106,7 +107,7 @@ def test_a_key_is_honoured_after_the_experiment_closed(driven: Driven) -> None:
     first = driven.decide(key="k")
     driven.close()
     assert driven.decide(key="k") == first
-    assert driven.do(Decide("layout", 1, "l")).kind == "conflict"
+    assert driven.do(Ask("layout", 1, "l")).kind == "conflict"
 
 
 def test_arms_are_drawn_as_often_as_their_probabilities_say(driven: Driven) -> None:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from belated.serve.domain.entries import MICROSECONDS
+from belated.serve.domain.clock import MICROSECONDS
 from belated.serve.domain.observations import (
     BUCKET,
     EDGES,
@@ -14,9 +14,9 @@ from belated.serve.domain.observations import (
     Ages,
     Earnings,
     History,
+    bucket_of,
     estimate,
     new_earnings,
-    place,
 )
 
 MEANS = (0.3, 0.6, 0.5)
@@ -89,11 +89,11 @@ def test_an_interval_allows_for_what_has_not_happened_yet() -> None:
 
 
 def test_a_time_has_its_place_between_the_edges() -> None:
-    assert [place(t) for t in (-5, 0, 99_999, 100_000, 199_999, 200_000)] == [0, 0, 0, 1, 1, 2]
+    assert [bucket_of(t) for t in (-5, 0, 99_999, 100_000, 199_999, 200_000)] == [0, 0, 0, 1, 1, 2]
     for number, edge in enumerate(EDGES):
-        assert place(round(edge * MICROSECONDS)) == number
-        assert place(round(edge * MICROSECONDS) - 1) == max(0, number - 1)
-    assert place(10**18) == len(EDGES) - 1
+        assert bucket_of(round(edge * MICROSECONDS)) == number
+        assert bucket_of(round(edge * MICROSECONDS) - 1) == max(0, number - 1)
+    assert bucket_of(10**18) == len(EDGES) - 1
     assert list(EDGES) == sorted(set(EDGES))
 
 
@@ -140,7 +140,7 @@ def test_ages_of_a_crowd_take_bounded_memory_and_stay_sharp_for_the_young() -> N
         if step % 50 == 0 and len(waiting) > 200:
             found, expected = ages.histogram(now), brute_force(waiting, now)
             assert sum(found) == len(waiting)
-            sharp = place(now - waiting[-200])  # bins that are younger than this are exact
+            sharp = bucket_of(now - waiting[-200])  # bins that are younger than this are exact
             assert found[:sharp] == expected[:sharp]
 
 

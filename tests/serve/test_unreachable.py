@@ -14,7 +14,7 @@ from belated.errors import StoreUnreachable
 from belated.serve.domain.entries import Entry
 from belated.serve.domain.refusals import Refusal
 from belated.serve.engine.engine import Engine
-from belated.serve.engine.requests import Answers, Decide, Item, Report, Request
+from belated.serve.engine.requests import Answers, Ask, OutcomeReport, Request, Tell
 from belated.serve.service.service import Service
 from belated.serve.store.journal import Journal
 from tests.support.engines import Driven, counts, state
@@ -80,7 +80,7 @@ def test_a_group_that_is_cut_off_half_way_leaves_nothing_behind(driven: Driven, 
     driven.create()
     [decision] = driven.decide()
     before = state(driven)
-    group: list[Request] = [Decide("layout", 2, "k"), Report([Item(decision.id, "reward", 1.0)])]
+    group: list[Request] = [Ask("layout", 2, "k"), Tell([OutcomeReport(decision.id, "reward", 1.0)])]
     fail_at(driven, method, 1)
     with pytest.raises(StoreUnreachable):
         driven.engine.process(group)
@@ -102,7 +102,7 @@ def test_a_group_that_is_written_but_not_answered_has_one_effect(driven: Driven)
         raise StoreUnreachable("cut")
 
     driven.engine.journal.append = lose  # type: ignore[method-assign]
-    group: list[Request] = [Decide("layout", 2, "k"), Report([Item(decision.id, "reward", 1.0)])]
+    group: list[Request] = [Ask("layout", 2, "k"), Tell([OutcomeReport(decision.id, "reward", 1.0)])]
     with pytest.raises(StoreUnreachable):
         driven.engine.process(group)
     assert driven.engine.fold.snapshot().state == folded

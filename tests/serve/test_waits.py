@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from belated.serve.domain import ids
-from belated.serve.domain.entries import Kind
+from belated.serve.domain.entries import EntryKind
 from belated.serve.domain.settings import TuningChoice
-from belated.serve.engine.requests import Item
+from belated.serve.engine.requests import OutcomeReport
 from tests.support.engines import Driven, counts, last_entry, state
 
 WAIT = 60.0
@@ -30,7 +30,7 @@ def test_a_wait_ends_exactly_at_its_end(driven: Driven) -> None:
     driven.clock.now += 1
     driven.engine.expire()
     entry = last_entry(driven)
-    assert (entry.kind, entry.value, entry.revision) == (Kind.EXPIRED, 0.0, 0)
+    assert (entry.kind, entry.value, entry.revision) == (EntryKind.EXPIRED, 0.0, 0)
     assert entry.at == driven.clock.now
     assert counts(driven) == {"decisions": 1, "expired": 1}
 
@@ -54,7 +54,7 @@ def test_nothing_expires_twice_or_without_a_wait_or_after_a_report(driven: Drive
         driven.engine.expire()
     assert counts(driven) == {"decisions": 3, "reported": 1, "expired": 2}
     outcomes = [found.outcome and found.outcome.kind for found in driven.decisions()]
-    assert outcomes == [Kind.REPORTED, Kind.EXPIRED, Kind.EXPIRED]
+    assert outcomes == [EntryKind.REPORTED, EntryKind.EXPIRED, EntryKind.EXPIRED]
     assert [found.decision.round for found in driven.decisions()] == [told.round, waiting.round, young.round]
 
 
@@ -163,7 +163,7 @@ def test_a_late_report_wants_no_amend_but_may_have_it(driven: Driven) -> None:
     driven.clock.advance(WAIT)
     driven.engine.expire()
     assert driven.tell(decision, 0.5, amend=True) == "late"
-    assert driven.tell_all([Item(decision.id, "reward", 0.5), Item(decision.id, "reward", 1.0)]) == [
+    assert driven.tell_all([OutcomeReport(decision.id, "reward", 0.5), OutcomeReport(decision.id, "reward", 1.0)]) == [
         "duplicate",
         "conflict",
     ]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from belated.serve.engine.requests import Decide
-from belated.serve.engine.writer import MAX_GROUP, SHARE, TAIL_EVERY, Waiting, Writer
+from belated.serve.engine.requests import Ask
+from belated.serve.engine.writer import MAX_GROUP, SHARE, TAIL_EVERY, PendingRequest, Writer
 from belated.serve.service.keys import Gate
 from tests.support.engines import Driven
 
@@ -59,8 +59,8 @@ class Gathering:
         self.writer._answer([self._waiting() for _ in range(callers)], [None] * callers)
 
     @staticmethod
-    def _waiting() -> Waiting:
-        return Waiting(Decide("layout", 1), 1, SimpleNamespace(done=lambda: True))  # type: ignore[arg-type]
+    def _waiting() -> PendingRequest:
+        return PendingRequest(Ask("layout", 1), 1, SimpleNamespace(done=lambda: True))  # type: ignore[arg-type]
 
     def ask(self) -> None:
         """One more request, as `submit` has it."""

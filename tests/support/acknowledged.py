@@ -7,10 +7,11 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from belated.serve.domain import ids
-from belated.serve.domain.entries import MICROSECONDS, Kind
+from belated.serve.domain.clock import MICROSECONDS
+from belated.serve.domain.entries import EntryKind
 from belated.serve.domain.settings import Settings
 from belated.serve.engine.engine import Engine
-from belated.serve.engine.requests import Answers, Create, Decide, Item, Report
+from belated.serve.engine.requests import Answers, Ask, Create, OutcomeReport, Tell
 from belated.serve.store.journal import Journal, Key
 
 PATIENT = Settings("patient", ["blue", "green", "red"])
@@ -89,12 +90,12 @@ class Work:
         asked = []
         for _ in range(self._random.randint(1, 3)):
             name = self._random.choice(("patient", "hasty"))
-            asked.append(Decide(name, self._random.choice((1, 1, 5)), f"{self._random.getrandbits(64):x}"))
+            asked.append(Ask(name, self._random.choice((1, 1, 5)), f"{self._random.getrandbits(64):x}"))
         earlier = [fact for fact in self.facts if isinstance(fact, Chosen)]
         repeated = self._random.choice(earlier) if earlier else None
         if repeated is not None:
             size = sum(fact.key == repeated.key for fact in earlier)
-            asked.append(Decide(repeated.experiment, size, repeated.key))
+            asked.append(Ask(repeated.experiment, size, repeated.key))
         for request, answer in zip(asked, self.engine.process(asked), strict=True):
             assert isinstance(answer, Answers), answer
             assert answer.replayed == (repeated is not None and request.key == repeated.key)
@@ -107,10 +108,10 @@ class Work:
         """Outcomes of some decisions, for the first time or amended; then the same again, which changes nothing."""
         known = [fact.id for fact in self.facts if isinstance(fact, Chosen)]
         sent = [Sent(id, self._random.random()) for id in self._random.sample(known, min(len(known), 4))]
-        items = [Item(one.id, "reward", one.value, amend=True) for one in sent]
+        items = [OutcomeReport(one.id, "reward", one.value, amend=True) for one in sent]
         self.facts += sent
         for expected in ({"applied", "late", "amended"}, {"duplicate"}):
-            statuses: Any = self.engine.process([Report(items)])[0]
+            statuses: Any = self.engine.process([Tell(items)])[0]
             assert set(statuses) <= expected, statuses
             self.facts += [Told(*one) for one in sent]
 
@@ -167,10 +168,10 @@ def are_kept(journal: Journal, id: str, sent: list[float], told: list[float]) ->
     decoded = ids.decode(id)
     assert decoded is not None
     history = journal.history(decoded.seq)
-    said = [one.value for one in history if one.kind is not Kind.EXPIRED]
+    said = [one.value for one in history if one.kind is not EntryKind.EXPIRED]
     return (
         said == [value for value in sent if value in said]
         and set(told) <= set(said)
         and [one.revision for one in history] == list(range(len(history)))
-        and sum(one.kind in (Kind.REPORTED, Kind.EXPIRED) for one in history) == 1
+        and sum(one.kind in (EntryKind.REPORTED, EntryKind.EXPIRED) for one in history) == 1
     )

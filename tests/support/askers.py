@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, final
 
 import httpx
 
-from belated.serve.domain.entries import Kind
+from belated.serve.domain.entries import EntryKind
 from belated.serve.domain.ids import decode
 from belated.serve.store.journal import entries
 from belated.serve.store.postgres.journal import PostgresJournal
@@ -132,7 +132,7 @@ def check(replicas: Sequence[Served], url: str, askers: Sequence[Asker]) -> None
     with closing(PostgresJournal(url)) as journal:
         verdict, found = verify(journal), list(entries(journal))
     assert (verdict.problems, verdict.unchecked) == ([], 0)
-    made = [entry for entry in found if entry.kind is Kind.DECIDED]
+    made = [entry for entry in found if entry.kind is EntryKind.DECIDED]
     got = {key: place(one["decision_id"]) for asker in askers for key, one in asker.got.items()}
     assert {entry.request: entry.seq for entry in made} == got
     assert len(made) == len(got)

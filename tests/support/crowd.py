@@ -9,7 +9,7 @@ from random import Random
 from threading import Event, Semaphore
 from typing import NamedTuple
 
-from belated.serve.domain.entries import Kind
+from belated.serve.domain.entries import EntryKind
 from belated.serve.domain.fold import Fold
 from belated.serve.store.journal import Journal, entries
 from belated.serve.store.postgres.journal import PostgresJournal
@@ -86,7 +86,9 @@ def check_store(journal: Journal, visitors: Sequence[Visitor]) -> None:
     verdict = verify(journal)
     assert (verdict.problems, verdict.unchecked) == ([], 0)
     names = {one.seq: name for name in EXPERIMENTS for one in journal.read(0, 2) if name in str(one.body)}
-    made = Counter((names[one.experiment], one.request or "") for one in entries(journal) if one.kind is Kind.DECIDED)
+    made = Counter(
+        (names[one.experiment], one.request or "") for one in entries(journal) if one.kind is EntryKind.DECIDED
+    )
     asked = {key: size for visitor in visitors for key, size in visitor.asked.items()}
     got = {key: answer for visitor in visitors for key, answer in visitor.got.items()}
     assert all(size == asked[key] for key, size in made.items())

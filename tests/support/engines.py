@@ -7,12 +7,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from belated.serve.domain.entries import MICROSECONDS, Found
+from belated.serve.domain.clock import MICROSECONDS
+from belated.serve.domain.entries import Found
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, Outcome, Settings
 from belated.serve.engine.engine import Engine
-from belated.serve.engine.requests import Answers, ChangeArms, Close, Create, Decide, Decided, Item, Report
+from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Decided, OutcomeReport, Tell
 from belated.serve.service.views import StoreView
 from belated.serve.store.journal import Journal
 from belated.serve.store.sqlite.journal import SQLiteJournal
@@ -76,18 +77,18 @@ class Driven:
         return self.engine.fold.by_name[name]
 
     def decide(self, name: str = "layout", size: int = 1, key: str | None = None) -> list[Decided]:
-        result = self.do(Decide(name, size, key))
+        result = self.do(Ask(name, size, key))
         assert isinstance(result, Answers), result
         return result.decisions
 
     def tell(self, decision: Decided | str, value: float, *, word: str = "reward", amend: bool = False) -> Any:
         """The status of a report, or the kind of its refusal."""
         id = decision if isinstance(decision, str) else decision.id
-        return self.tell_all([Item(id, word, value, amend)])[0]
+        return self.tell_all([OutcomeReport(id, word, value, amend)])[0]
 
-    def tell_all(self, items: list[Item], only: str | None = None) -> list[Any]:
+    def tell_all(self, items: list[OutcomeReport], only: str | None = None) -> list[Any]:
         """The same for many reports in one request."""
-        return [one.kind if isinstance(one, Refusal) else one for one in self.do(Report(items, only))]
+        return [one.kind if isinstance(one, Refusal) else one for one in self.do(Tell(items, only))]
 
     def change(self, name: str = "layout", *, add: tuple[str, ...] = (), retire: tuple[str, ...] = ()) -> Any:
         return self.do(ChangeArms(name, ArmChange(list(add), list(retire))))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from belated.serve.domain.settings import Outcome
-from belated.serve.engine.requests import Decided, Item
+from belated.serve.engine.requests import Decided, OutcomeReport
 from tests.support.engines import Driven
 
 NAMES = ("waiting", "patient")
@@ -38,10 +38,10 @@ def live(driven: Driven, generator: np.random.Generator, steps: int) -> None:
                 change_an_arm(driven, name, generator)
 
 
-def report(decision: Decided, generator: np.random.Generator, *, amend: bool) -> Item:
+def report(decision: Decided, generator: np.random.Generator, *, amend: bool) -> OutcomeReport:
     outcome = decision.experiment.settings.outcome
     value = float(generator.uniform(outcome.lowest, outcome.highest))
-    return Item(decision.id, WORDS[decision.experiment.name], value, amend)
+    return OutcomeReport(decision.id, WORDS[decision.experiment.name], value, amend)
 
 
 def change_an_arm(driven: Driven, name: str, generator: np.random.Generator) -> None:

@@ -164,12 +164,14 @@ def create_key(
 @keys.command("list")
 def list_keys(store: Store = STORE) -> None:
     """Show the keys, without their secrets."""
+    from belated.serve.domain.clock import MICROSECONDS  # noqa: PLC0415
+
     table = Table("id", "scope", "experiment", "created", "revoked")
     with closing(existing(store)) as journal:
         known = journal.keys()
     for key in known:
         times = [
-            "" if at is None else datetime.fromtimestamp(at / 1e6, UTC).strftime("%Y-%m-%d %H:%M")
+            "" if at is None else datetime.fromtimestamp(at / MICROSECONDS, UTC).strftime("%Y-%m-%d %H:%M")
             for at in (key.created_at, key.revoked_at)
         ]
         table.add_row(key.id, key.scope, Text(key.experiment or "all"), *times)
@@ -182,8 +184,10 @@ def revoke_key(
     store: Store = STORE,
 ) -> None:
     """Refuse a key from now on."""
+    from belated.serve.domain import clock  # noqa: PLC0415
+
     with closing(existing(store)) as journal:
-        is_revoked = journal.revoke_key(id, int(datetime.now(UTC).timestamp() * 1e6))
+        is_revoked = journal.revoke_key(id, clock.now())
     if not is_revoked:
         raise InvalidInput(f"there is no key {id!r}, or it is revoked already. `belated keys list` shows all")
     console.print(f"revoked {id}. A running service refuses it within a second", highlight=False)

@@ -11,7 +11,7 @@ import pytest
 
 from belated.serve.domain.refusals import Refusal
 from belated.serve.engine.engine import Engine
-from belated.serve.engine.requests import Decide, Item, Report, Request
+from belated.serve.engine.requests import Ask, OutcomeReport, Request, Tell
 from belated.serve.engine.writer import Writer
 from belated.serve.http.problems import TITLES
 from belated.serve.http.routes import ROUTES
@@ -248,12 +248,12 @@ def test_a_full_queue_asks_to_come_again(tmp_path: Path) -> None:
             await asyncio.to_thread(writer.stop)
 
     async def fill(writer: Writer) -> None:
-        first = asyncio.create_task(writer.submit(Decide("layout", 4)))
+        first = asyncio.create_task(writer.submit(Ask("layout", 4)))
         await asyncio.to_thread(stuck.entered.wait, 30)
-        second = asyncio.create_task(writer.submit(Decide("layout", 6)))
+        second = asyncio.create_task(writer.submit(Ask("layout", 6)))
         await asyncio.sleep(0)
         assert writer.queued == 10
-        for request in (Decide("layout", 1), Report([Item("x", "reward", 1.0)])):
+        for request in (Ask("layout", 1), Tell([OutcomeReport("x", "reward", 1.0)])):
             with pytest.raises(Refusal) as refused:
                 await asyncio.wait_for(writer.submit(request), 5)
             assert refused.value.kind == "unavailable"
@@ -261,7 +261,7 @@ def test_a_full_queue_asks_to_come_again(tmp_path: Path) -> None:
         stuck.free.set()
         assert [len((await task).decisions) for task in (first, second)] == [4, 6]
         assert writer.queued == 0
-        assert len((await writer.submit(Decide("layout", 1))).decisions) == 1
+        assert len((await writer.submit(Ask("layout", 1))).decisions) == 1
 
     asyncio.run(run())
     assert driven["layout"].counts.decisions == 11

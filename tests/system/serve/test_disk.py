@@ -13,7 +13,7 @@ import pytest
 
 from belated.errors import StoreError
 from belated.serve.domain.settings import Settings
-from belated.serve.engine.requests import Create, Decide, Item, Report, Request
+from belated.serve.engine.requests import Ask, Create, OutcomeReport, Request, Tell
 from belated.serve.store.sqlite.journal import SQLiteJournal
 from belated.serve.store.verify import verify
 from tests.support.acknowledged import Fact, Work, lost
@@ -62,8 +62,8 @@ def refused_for_good(work: Work, cause: str) -> None:
     """Whatever is asked now gets the same answer, though the disk may be well again; reading goes on."""
     known = [fact.id for fact in work.facts if hasattr(fact, "arm")]
     asked: list[Request] = [Create(Settings("another", ["a"]))]
-    asked += [Decide(name) for name in work.engine.fold.by_name]
-    asked += [Report([Item(id, "reward", 0.123, amend=True)]) for id in known[:1]]
+    asked += [Ask(name) for name in work.engine.fold.by_name]
+    asked += [Tell([OutcomeReport(id, "reward", 0.123, amend=True)]) for id in known[:1]]
     before = work.engine.journal.last()
     for request in asked:
         with pytest.raises(StoreError, match=f"{cause}.*Nothing more is written until a restart"):

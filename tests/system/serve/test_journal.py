@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from belated.errors import StoreError
-from belated.serve.domain.entries import Entry, Kind
+from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.fold import Snapshot
 from belated.serve.store import journal as journals
 from belated.serve.store.journal import Conflict, Journal, Key
@@ -161,13 +161,15 @@ def test_a_zero_may_lose_its_sign(journal: Journal) -> None:
 
 def test_every_field_comes_back(journal: Journal) -> None:
     body = '{"name": "naïve café ☕ \\u0000 \U0001f600"}'.encode()
-    full = Entry(2**60, Kind.DECIDED, 1, 2, 3, 4, 0.25, 2**34 - 1, 9, "kéy ☕", 5, 6, 7, 8, 0.5, 0.75, body, b"\x00")
+    full = Entry(
+        2**60, EntryKind.DECIDED, 1, 2, 3, 4, 0.25, 2**34 - 1, 9, "kéy ☕", 5, 6, 7, 8, 0.5, 0.75, body, b"\x00"
+    )
     journal.append([msgspec.structs.replace(created("one"), body=body)])
     journal.append([full])
     assert journal.read(0, 1)[0].body == body
     assert journal.read(1, 1) == [full]
     assert all(getattr(full, name) is not None for name in Entry.__struct_fields__)
-    assert type(journal.read(1, 1)[0].kind) is Kind
+    assert type(journal.read(1, 1)[0].kind) is EntryKind
 
 
 def test_two_snapshots_are_kept_newest_first(journal: Journal) -> None:

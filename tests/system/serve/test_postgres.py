@@ -100,7 +100,7 @@ def test_a_crash_takes_back_places_and_the_horizon_with_them(
     slow.roll_back()
     slow.close()
     assert journal.read(1, 10) == []
-    assert journal._horizon.place == 1001
+    assert journal._horizon.seq == 1001
     cluster.stop("immediate")
     cluster.start()
     slow = Slow(database)

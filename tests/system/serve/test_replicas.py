@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from belated.serve.domain.entries import Entry, Kind
+from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.fold import Fold
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import Settings
-from belated.serve.engine.requests import Answers, Create, Decide, Item, Report
+from belated.serve.engine.requests import Answers, Ask, Create, OutcomeReport, Tell
 from belated.serve.store.journal import Journal, entries
 from belated.serve.store.loading import load
 from belated.serve.store.postgres.journal import PostgresJournal
@@ -83,7 +83,7 @@ class Story:
     def decide(self) -> None:
         key = f"k{self.random.integers(200)}" if self.random.random() < 0.5 else None
         size = 1 + len(key or "") % 3
-        result = self.fleet.any().do(Decide("layout", size, key))
+        result = self.fleet.any().do(Ask("layout", size, key))
         assert isinstance(result, Answers), result
         ids = [one.id for one in result.decisions]
         if key is not None:
@@ -96,7 +96,7 @@ class Story:
         ids = [self.waiting.pop(0) for _ in range(min(3, len(self.waiting)))]
         values = self.random.random(len(ids)).round(3).tolist()
         for again in range(2):
-            items = [Item(id, "loss", value) for id, value in zip(ids, values, strict=True)]
+            items = [OutcomeReport(id, "loss", value) for id, value in zip(ids, values, strict=True)]
             statuses = self.fleet.any().tell_all(items)
             assert all(one == ("duplicate" if again else one) for one in statuses), statuses
             assert set(statuses) <= {"applied", "late", "duplicate"}
@@ -213,8 +213,8 @@ def test_one_key_for_another_number_leaves_nothing_behind(fleet: Fleet, size: in
     one.create()
     one.decide(size=4, key="k")
     blind_once(two, "requested", lambda _: [])
-    other = Decide("layout", 2)
-    refused, answered = two.engine.process([Decide("layout", size, "k"), other])
+    other = Ask("layout", 2)
+    refused, answered = two.engine.process([Ask("layout", size, "k"), other])
     assert isinstance(refused, Refusal)
     assert refused.kind == "invalid"
     assert isinstance(answered, Answers)
@@ -274,11 +274,11 @@ def test_who_is_always_too_late_is_asked_to_come_again(fleet: Fleet, monkeypatch
     one.decide(key="k")
     monkeypatch.setattr(two.engine.journal, "requested", lambda *_: [])
     monkeypatch.setattr(two.engine.journal, "named", lambda *_: None)
-    late, other = two.engine.process([Decide("layout", 1, "k"), Create(Settings("new", ["a", "b"]))])
+    late, other = two.engine.process([Ask("layout", 1, "k"), Create(Settings("new", ["a", "b"]))])
     assert isinstance(late, Refusal)
     assert late.kind == "not_found"
     two.engine.catch_up()
-    late = two.do(Decide("layout", 1, "k"))
+    late = two.do(Ask("layout", 1, "k"))
     assert (late.kind, late.retry_after) == ("unavailable", 1)
     monkeypatch.undo()
     assert two.decide(key="k")
@@ -294,7 +294,7 @@ def test_an_experiment_is_known_to_others_at_once(fleet: Fleet) -> None:
     one.create()
     [decision] = two.decide()
     assert three.tell(decision, 1.0) == "applied"
-    assert one.do(Decide("nowhere")).kind == "not_found"
+    assert one.do(Ask("nowhere")).kind == "not_found"
     fleet.agree()
 
 
@@ -346,7 +346,7 @@ def test_who_does_not_know_that_it_is_closed_decides_once_more(fleet: Fleet) -> 
     one.close()
     [decision] = two.decide()
     two.engine.catch_up()
-    assert two.do(Decide("layout")).kind == "conflict"
+    assert two.do(Ask("layout")).kind == "conflict"
     assert one.tell(decision, 1.0) == "applied"
     fleet.agree()
 
@@ -396,10 +396,10 @@ def test_a_server_that_cannot_catch_up_says_so(fleet: Fleet, monkeypatch: pytest
     one.create()
     [decision] = one.decide()
     monkeypatch.setattr(two.engine.journal, "read", lambda *_: [])
-    monkeypatch.setattr("belated.serve.engine.engine.PATIENCE", 0.05)
-    assert two.do(Decide("layout")).kind == "unavailable"
+    monkeypatch.setattr("belated.serve.engine.engine.CATCH_UP_TIMEOUT", 0.05)
+    assert two.do(Ask("layout")).kind == "unavailable"
     assert two.tell(decision, 1.0) == "unavailable"
-    assert two.do(Report([Item("nonsense", "reward", 1.0)]))[0].kind == "not_found"
+    assert two.do(Tell([OutcomeReport("nonsense", "reward", 1.0)]))[0].kind == "not_found"
     monkeypatch.undo()
     assert two.tell(decision, 1.0) == "applied"
     fleet.agree()
@@ -411,7 +411,7 @@ def test_a_server_that_cannot_catch_up_answers_what_it_can(fleet: Fleet, monkeyp
     one.create()
     fleet.catch_up()
     monkeypatch.setattr(two.engine.journal, "read", lambda *_: [])
-    monkeypatch.setattr("belated.serve.engine.engine.PATIENCE", 1.0)
+    monkeypatch.setattr("belated.serve.engine.engine.CATCH_UP_TIMEOUT", 1.0)
     one.decide()
     [decision] = one.decide(key="k")
     began = time.monotonic()
@@ -420,7 +420,7 @@ def test_a_server_that_cannot_catch_up_answers_what_it_can(fleet: Fleet, monkeyp
     assert time.monotonic() < began + 1.0
     one.create("news")
     made = [one.decide("news")[0] for _ in range(20)]
-    assert two.tell_all([Item(decision.id, "reward", 1.0) for decision in made]) == [503] * 20
+    assert two.tell_all([OutcomeReport(decision.id, "reward", 1.0) for decision in made]) == [503] * 20
     assert 1.0 < time.monotonic() - began < 10.0
     monkeypatch.undo()
     fleet.agree()
@@ -454,5 +454,5 @@ def test_entries_say_what_their_server_knew(fleet: Fleet) -> None:
     [decision] = two.decide()
     two.tell(decision, 1.0)
     rows = [(entry.kind, entry.seen, entry.revision) for entry in entries(one.engine.journal)]
-    decided, reported = Kind.DECIDED, Kind.REPORTED
-    assert rows == [(Kind.CREATED, None, 0), (decided, 1, None), (decided, 1, None), (reported, 1, 0)]
+    decided, reported = EntryKind.DECIDED, EntryKind.REPORTED
+    assert rows == [(EntryKind.CREATED, None, 0), (decided, 1, None), (decided, 1, None), (reported, 1, 0)]

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from belated import cli
 from belated.errors import BelatedError, StoreError
 from belated.serve.domain import fold
-from belated.serve.domain.entries import Entry, Kind
+from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.fold import Snapshot
 from belated.serve.store.copy import copy
 from belated.serve.store.journal import Journal, Key
@@ -109,7 +109,7 @@ def first_release(path: Path, entries: list[Entry]) -> None:
 
 def as_first_written(entry: Entry) -> Entry:
     """The entry as the first release had it: events had no revision, outcomes no `seen`, decisions no `drawn`."""
-    seen = entry.seen if entry.kind is Kind.DECIDED else None
+    seen = entry.seen if entry.kind is EntryKind.DECIDED else None
     revision = entry.revision if entry.body is None else None
     return msgspec.structs.replace(entry, seen=seen, revision=revision, drawn=None)
 
@@ -180,7 +180,9 @@ def test_a_file_of_the_first_release_is_upgraded_and_keeps_every_entry(tmp_path:
         assert journal.read(0, 10**6) == entries
         assert verify(journal).problems == []
         assert load(journal).snapshot() == lived.engine.fold.snapshot()
-        assert journal.append([Entry(1, Kind.ARMS, 1, revision=5, body=b"{}", drawn=b"d")]) == [entries[-1].seq + 1]
+        assert journal.append([Entry(1, EntryKind.ARMS, 1, revision=5, body=b"{}", drawn=b"d")]) == [
+            entries[-1].seq + 1
+        ]
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
@@ -189,7 +191,7 @@ def test_a_migration_that_is_killed_anywhere_can_be_run_again(
 ) -> None:
     store = str(tmp_path / "old.db") if kind == "sqlite" else request.getfixturevalue("bare")
     if kind == "sqlite":
-        first_release(Path(store), [Entry(1, Kind.CREATED, 1, 1, body=b'{"name": "one"}')])
+        first_release(Path(store), [Entry(1, EntryKind.CREATED, 1, 1, body=b'{"name": "one"}')])
     kills = 0
     while True:
         command = [sys.executable, "-c", KILLED, store, str(kills)]

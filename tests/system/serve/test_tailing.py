@@ -143,14 +143,14 @@ def test_the_horizon_of_many_looks(most: int, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(postgres, "MOST_WAITING", most)
     horizon = Horizon()
     horizon.look(10, 100, 100)
-    assert (horizon.place, horizon.is_clear) == (10, True)
+    assert (horizon.seq, horizon.is_clear) == (10, True)
     for step in range(1, 6):  # 100 goes on, others come
         horizon.look(10 + step, 100, 100 + step)
-        assert (horizon.place, horizon.is_clear) == (10, False)
+        assert (horizon.seq, horizon.is_clear) == (10, False)
     horizon.look(20, 102, 106)
-    assert horizon.place == {1: 10, 2: 11, 100: 12}[most]
+    assert horizon.seq == {1: 10, 2: 11, 100: 12}[most]
     horizon.look(21, 106, 106)
-    assert (horizon.place, horizon.is_clear) == (21, True)
+    assert (horizon.seq, horizon.is_clear) == (21, True)
 
 
 def test_whoever_wants_all_up_to_a_place_waits_for_it(
@@ -159,10 +159,10 @@ def test_whoever_wants_all_up_to_a_place_waits_for_it(
     slow.append(decided(1, 1))
     journal.append([decided(1, 2)])
     assert places(list(entries(journal))) == []
-    monkeypatch.setattr(journals, "PATIENCE", 0.1)
+    monkeypatch.setattr(journals, "TRANSACTION_TIMEOUT", 0.1)
     with pytest.raises(StoreUnreachable, match="follows entry 0"):
         list(entries(journal, until=3))
-    monkeypatch.setattr(journals, "PATIENCE", 60.0)
+    monkeypatch.setattr(journals, "TRANSACTION_TIMEOUT", 60.0)
     monkeypatch.setattr(time, "sleep", lambda _: slow.commit())
     assert places(list(entries(journal, until=3))) == [1, 2, 3]
     assert places(list(entries(journal, until=99))) == [1, 2, 3]

@@ -8,10 +8,8 @@ import msgspec
 from belated.errors import StoreError
 from belated.replicated.lag import Drawn
 
-MICROSECONDS: Final = 1_000_000
 
-
-class Kind(IntEnum):
+class EntryKind(IntEnum):
     """What an entry says."""
 
     CREATED = 1  # an experiment began; body: its settings
@@ -28,7 +26,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One line of the journal. An outcome repeats what it needs of its decision, so that a fold needs no look-up."""
 
     at: int  # microseconds since 1970, UTC
-    kind: Kind
+    kind: EntryKind
     experiment: int  # the seq of its CREATED entry, which is handed in with 0
     seq: int = 0  # the place in the journal, from 1; 0: not written yet
     round: int | None = None  # of the decision, from 1

@@ -10,28 +10,29 @@ from numpy.typing import NDArray
 
 from belated.learner.ftrl import FTRL
 from belated.replicated.shared_learner import SharedLearner
-from belated.serve.domain.entries import MICROSECONDS, Entry, Kind, Rest, rest_of
+from belated.serve.domain.clock import MICROSECONDS
+from belated.serve.domain.entries import Entry, EntryKind, Rest, rest_of
 from belated.serve.domain.observations import EDGES as DELAYS
 from belated.serve.domain.observations import (
     ENOUGH_REPORTS,
     Ages,
     Earnings,
-    Estimate,
     History,
+    LossEstimate,
     Sums,
+    bucket_of,
     estimate,
     new_earnings,
-    place,
 )
 from belated.serve.domain.settings import ArmChange, Settings, stored_settings
 
 HEAD_START: Final = 20.0  # the most by which an arm may be behind when the arms change; the guarantee grows by as much
 
 
-class Era(msgspec.Struct):
+class Era(msgspec.Struct, rename={"seq": "place"}):
     """A stretch of rounds with the same arms. When the arms change, a new learner begins (docs/service.md)."""
 
-    place: int  # the entry it began with
+    seq: int  # the entry it began with
     arms: list[int]  # those that take part, by their place among all
     head_start: float  # the largest estimate an arm began with
     earnings: Earnings
@@ -72,12 +73,12 @@ class Experiment:
         self.revision = 0  # of the last event
         self._begin_era(created.seq, list(range(len(self.arms))), np.zeros(len(self.arms)))
 
-    def _begin_era(self, place: int, arms: list[int], losses: NDArray[np.float64]) -> None:
+    def _begin_era(self, seq: int, arms: list[int], losses: NDArray[np.float64]) -> None:
         """A new learner that begins with these estimates."""
         blank = FTRL(len(arms), self.settings.tuning.build(), seed=0).snapshot()
-        self.shared = SharedLearner(FTRL.restore({**blank, "estimated_losses": losses.tolist()}), place)
-        self.era = Era(place, arms, float(losses.max()), new_earnings(len(arms)))
-        self._local = {arm: place for place, arm in enumerate(arms)}
+        self.shared = SharedLearner(FTRL.restore({**blank, "estimated_losses": losses.tolist()}), seq)
+        self.era = Era(seq, arms, float(losses.max()), new_earnings(len(arms)))
+        self._local = {arm: index for index, arm in enumerate(arms)}
 
     @property
     def name(self) -> str:
@@ -91,12 +92,12 @@ class Experiment:
         """The probabilities of the arms that take part, for the coming decision."""
         return self.learner.distribution()
 
-    def decide(self, entries: list[Entry]) -> None:
+    def apply_decisions(self, entries: list[Entry]) -> None:
         """Fold decisions drawn from one distribution."""
         first, era = entries[0], self._era_of(entries[0])
         if self.counts.decisions + 1 >= self.history.next and era is self.era and not self.shared.is_more(first.seen):
             self._remember(first)
-        arms = [self._place_in(era, entry.arm or 0) for entry in entries]
+        arms = [self._index_in(era, entry.arm or 0) for entry in entries]
         probabilities = [entry.probability or 0.0 for entry in entries]
         if era is self.era:
             seqs, seen, rests = [entry.seq for entry in entries], first.seen or 0, list[Rest]()
@@ -113,8 +114,8 @@ class Experiment:
             self.ages.opened(entry.at)
         self.counts.decisions += len(entries)
 
-    def _place_in(self, era: Era, arm: int) -> int:
-        """The place of an arm among those of an era."""
+    def _index_in(self, era: Era, arm: int) -> int:
+        """Return the index of an arm among the arms of an era."""
         return self._local[arm] if era is self.era else era.arms.index(arm)
 
     def _remember(self, entry: Entry) -> None:
@@ -123,7 +124,7 @@ class Experiment:
             point[arm] = probability
         self.history.add(self.counts.decisions + 1, entry.at, point)
 
-    def hear(self, entry: Entry) -> None:
+    def apply_outcome(self, entry: Entry) -> None:
         """Fold an outcome."""
         outcome, decided_at = self.settings.outcome, entry.decided_at or 0
         loss = None if entry.value is None else outcome.loss(entry.value)
@@ -132,18 +133,18 @@ class Experiment:
         self._observe(entry, loss, before)
         if loss is not None and before is not None:  # at most this much, by the proof in docs/theory/service.md
             self._era_of(entry).revised += 1 + max(0.0, before - loss) / (entry.probability or 1.0)
-        if entry.kind in (Kind.REPORTED, Kind.LATE):
-            self.delays[place(entry.at - decided_at)] += 1
+        if entry.kind in (EntryKind.REPORTED, EntryKind.LATE):
+            self.delays[bucket_of(entry.at - decided_at)] += 1
             self.reports[entry.arm or 0] += 1
         match entry.kind:
-            case Kind.REPORTED:
+            case EntryKind.REPORTED:
                 self.counts.reported += 1
                 self.ages.closed(decided_at)
-            case Kind.EXPIRED:
+            case EntryKind.EXPIRED:
                 self.counts.expired += 1
                 self.ages.closed(decided_at)
                 self.last_expired = max(self.last_expired, entry.decision or 0)
-            case Kind.LATE:
+            case EntryKind.LATE:
                 self.counts.late += 1
             case _:
                 self.counts.amended += 1
@@ -152,7 +153,7 @@ class Experiment:
         """Tell the learner, if the decision was its own."""
         if self._era_of(entry) is not self.era:
             return
-        if entry.kind in (Kind.LATE, Kind.AMENDED):
+        if entry.kind in (EntryKind.LATE, EntryKind.AMENDED):
             self.shared.amend(entry.seq, self._local[entry.arm or 0], entry.probability or 0.0, before, loss or 0.0)
         elif loss is None:
             self.shared.give_up(entry.seq, entry.decision or 0)
@@ -172,7 +173,7 @@ class Experiment:
         if loss is None or loss == before:
             return
         era, probability = self._era_of(entry), entry.probability or 0.0
-        arm = self._place_in(era, entry.arm or 0)
+        arm = self._index_in(era, entry.arm or 0)
         if before is None:
             era.earnings.add(arm, loss, probability)
         else:
@@ -181,9 +182,9 @@ class Experiment:
     def _era_of(self, entry: Entry) -> Era:
         """The one that the server of a decision, or of an outcome's decision, knew of."""
         seen = (entry.decision or 0) if entry.seen is None else entry.seen  # old outcomes do not say what was seen
-        if seen >= self.era.place:
+        if seen >= self.era.seq:
             return self.era
-        return self.past[bisect_right(self.past, seen, key=lambda era: era.place) - 1]
+        return self.past[bisect_right(self.past, seen, key=lambda era: era.seq) - 1]
 
     def change_arms(self, entry: Entry) -> None:
         """Fold a change of arms: a new era, in which the arms that stay keep a head start."""
@@ -223,12 +224,12 @@ class Experiment:
         measured = sum(era.measured + era.revised for era in self.past) + own_measured
         return min(float(self.counts.decisions), proven), min(float(self.counts.decisions), measured)
 
-    def estimates(self) -> list[Estimate | None]:
+    def estimates(self) -> list[LossEstimate | None]:
         """Each arm's mean loss over all stretches in which it took part; None while its reports are few."""
         sums: list[list[Sums]] = [[] for _ in self.arms]
         for era in (*self.past, self.era):
-            for place_, arm in enumerate(era.arms):
-                sums[arm].append(era.earnings.sums(place_))
+            for index, arm in enumerate(era.arms):
+                sums[arm].append(era.earnings.sums(index))
         return [estimate(sums[arm]) if n >= ENOUGH_REPORTS else None for arm, n in enumerate(self.reports)]
 
     def expires_at(self, decided_at: int) -> int | None:
@@ -256,5 +257,5 @@ class Experiment:
         for name, value in state.items():
             setattr(experiment, name, msgspec.convert(value, types[name]) if name in types else value)
         experiment.shared = SharedLearner.restore(state["shared"])
-        experiment._local = {arm: place for place, arm in enumerate(experiment.era.arms)}
+        experiment._local = {arm: index for index, arm in enumerate(experiment.era.arms)}
         return experiment

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, final
 import msgspec
 
 from belated.errors import SnapshotError, StoreError
-from belated.serve.domain.entries import Entry, Kind
+from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.experiment import Experiment
 
 VERSION: Final = 4  # of the fold: a snapshot of another version is not used, the journal is folded anew
@@ -41,18 +41,21 @@ class Fold:
             if batch[0].seq <= self.seq:
                 raise StoreError(f"entry {batch[0].seq} follows entry {self.seq}: the journal is damaged")
             inspect(batch)
-            if kind is Kind.CREATED:
+            if kind is EntryKind.CREATED:
                 self._add(Experiment(batch[0]))
-            elif kind is Kind.DECIDED:
-                self._of(batch[0], number).decide(batch)
+            elif kind is EntryKind.DECIDED:
+                self._of(batch[0], number).apply_decisions(batch)
             else:
                 self._apply_one_by_one(batch)
             self.seq, self.at = batch[-1].seq, max(self.at, *(entry.at for entry in batch))
 
     def _apply_one_by_one(self, batch: list[Entry]) -> None:
         experiment = self._of(batch[0], batch[0].experiment)
-        steps: dict[Kind, Callable[[Entry], None]] = {Kind.ARMS: experiment.change_arms, Kind.CLOSED: experiment.close}
-        step = steps.get(batch[0].kind, experiment.hear)
+        steps: dict[EntryKind, Callable[[Entry], None]] = {
+            EntryKind.ARMS: experiment.change_arms,
+            EntryKind.CLOSED: experiment.close,
+        }
+        step = steps.get(batch[0].kind, experiment.apply_outcome)
         for entry in batch:
             step(entry)
 

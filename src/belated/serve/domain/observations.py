@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from belated.serve.domain.entries import MICROSECONDS
+from belated.serve.domain.clock import MICROSECONDS
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 EDGES: Final = (  # seconds
@@ -23,7 +23,7 @@ BUCKET: Final = MICROSECONDS // 10
 MOST_POINTS: Final = 400
 
 
-class Estimate(NamedTuple):
+class LossEstimate(NamedTuple):
     """A mean loss with its 95% interval."""
 
     mean: float
@@ -104,7 +104,7 @@ def new_earnings(n_arms: int) -> Earnings:
     return Earnings(0, 0, [0] * n_arms, zeros[:], [0.5] * n_arms, zeros[:], zeros[:], zeros[:])
 
 
-def estimate(parts: list[Sums]) -> Estimate:
+def estimate(parts: list[Sums]) -> LossEstimate:
     """The estimate from the sums of all stretches in which the arm took part.
 
     mean +- ( 1.96 sqrt(variance / n) + RARE w / n ),  w the largest 1 / x[i]
@@ -115,7 +115,7 @@ def estimate(parts: list[Sums]) -> Estimate:
     mean = total / n
     variance = max(0.0, squares / n - mean * mean)
     half = 1.96 * math.sqrt(variance / max(1, n - 1)) + RARE * max(one.heaviest for one in parts) / n
-    return Estimate(*(min(1.0, max(0.0, value)) for value in (mean, mean - half, mean + half)))
+    return LossEstimate(*(min(1.0, max(0.0, value)) for value in (mean, mean - half, mean + half)))
 
 
 class Ages(msgspec.Struct):
@@ -152,12 +152,12 @@ class Ages(msgspec.Struct):
         """How many have waited how long, by EDGES."""
         counts = [0] * len(EDGES)
         for start, count in zip(self.starts, self.counts, strict=True):
-            counts[place(now - start)] += count
+            counts[bucket_of(now - start)] += count
         return counts
 
 
-def place(microseconds: int) -> int:
-    """Which of the EDGES a time belongs to."""
+def bucket_of(microseconds: int) -> int:
+    """Return the bucket of a time: the index of the largest edge that is not above it."""
     return max(0, bisect_right(EDGES, microseconds / MICROSECONDS) - 1)
 
 

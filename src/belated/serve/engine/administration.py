@@ -6,7 +6,7 @@ A request that is sent again, because its answer was lost, finds what it asks fo
 import msgspec
 
 from belated.errors import InvalidInput
-from belated.serve.domain.entries import Entry, Kind
+from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.fold import Fold
 from belated.serve.domain.refusals import Refusal
@@ -42,7 +42,7 @@ def _creation(request: Create, fold: Fold, at: int) -> Entry | None:
     settings.check()
     existing = fold.by_name.get(settings.name)
     if existing is None:
-        return Entry(at, Kind.CREATED, 0, revision=0, body=msgspec.json.encode(settings))
+        return Entry(at, EntryKind.CREATED, 0, revision=0, body=msgspec.json.encode(settings))
     if existing.settings != settings:
         raise Refusal("conflict", f"there is an experiment {settings.name!r} with other settings; choose another name")
     return None
@@ -50,10 +50,10 @@ def _creation(request: Create, fold: Fold, at: int) -> Entry | None:
 
 def _closing(request: Close, fold: Fold, at: int) -> Entry | None:
     experiment = find(fold, request.name)
-    return None if experiment.closed_at is not None else _event(experiment, Kind.CLOSED, at, b"{}")
+    return None if experiment.closed_at is not None else _event(experiment, EntryKind.CLOSED, at, b"{}")
 
 
-def _event(experiment: Experiment, kind: Kind, at: int, body: bytes) -> Entry:
+def _event(experiment: Experiment, kind: EntryKind, at: int, body: bytes) -> Entry:
     """The revision makes sure that no other server has changed the experiment meanwhile."""
     return Entry(at, kind, experiment.seq, revision=experiment.revision + 1, body=body)
 
@@ -71,4 +71,4 @@ def _change(request: ChangeArms, fold: Fold, at: int) -> Entry | None:
     new = ArmChange([name for name in change.add if name not in active], [n for n in change.retire if n in active])
     if not 1 <= len(active) + len(new.add) - len(new.retire) <= MAX_ARMS:
         raise InvalidInput(f"an experiment keeps 1 to {MAX_ARMS} arms")
-    return _event(experiment, Kind.ARMS, at, msgspec.json.encode(new)) if new.add or new.retire else None
+    return _event(experiment, EntryKind.ARMS, at, msgspec.json.encode(new)) if new.add or new.retire else None

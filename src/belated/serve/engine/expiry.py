@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final, final
 
-from belated.serve.domain.entries import Entry, Found, Kind
+from belated.serve.domain.entries import Entry, EntryKind, Found
 from belated.serve.domain.experiment import Experiment
 from belated.serve.engine.feedback import new_outcome
 from belated.serve.store.journal import Journal
@@ -30,7 +30,7 @@ class Expiry:
                 looked += 1
                 if outcome is None:
                     default = experiment.settings.default_outcome
-                    ends.append(new_outcome(decision, None, Kind.EXPIRED, at, default))
+                    ends.append(new_outcome(decision, None, EntryKind.EXPIRED, at, default))
         return ends, looked
 
     def _due(self, experiment: Experiment, at: int, until: int, most: int) -> Iterator[Found]:

@@ -4,16 +4,16 @@ from typing import Literal
 
 from belated.errors import InvalidInput
 from belated.serve.domain import ids
-from belated.serve.domain.entries import Entry, Found, Kind
+from belated.serve.domain.entries import Entry, EntryKind, Found
 from belated.serve.domain.fold import Fold
 from belated.serve.domain.refusals import Refusal
-from belated.serve.engine.requests import Item
+from belated.serve.engine.requests import OutcomeReport
 from belated.serve.store.journal import Journal
 
 Status = Literal["applied", "duplicate", "amended", "late"]
 
 
-def judge(item: Item, found: Found, fold: Fold, at: int) -> tuple[Status, Entry | None]:
+def judge(item: OutcomeReport, found: Found, fold: Fold, at: int) -> tuple[Status, Entry | None]:
     """The status of a report, and the entry that it adds to the journal.
 
     no outcome yet          -> applied
@@ -31,9 +31,9 @@ def judge(item: Item, found: Found, fold: Fold, at: int) -> tuple[Status, Entry 
     except InvalidInput as error:
         raise Refusal("invalid", str(error)) from None
     if outcome is None:
-        return "applied", new_outcome(decision, None, Kind.REPORTED, at, item.value)
-    if outcome.kind is Kind.EXPIRED:
-        return "late", new_outcome(decision, outcome, Kind.LATE, at, item.value)
+        return "applied", new_outcome(decision, None, EntryKind.REPORTED, at, item.value)
+    if outcome.kind is EntryKind.EXPIRED:
+        return "late", new_outcome(decision, outcome, EntryKind.LATE, at, item.value)
     if outcome.value == item.value:
         return "duplicate", None
     if not item.amend:
@@ -42,7 +42,7 @@ def judge(item: Item, found: Found, fold: Fold, at: int) -> tuple[Status, Entry 
             f"decision {item.decision_id} was reported with {outcome.value!r}, now {item.value!r}: "
             'send "amend": true to correct it',
         )
-    return "amended", new_outcome(decision, outcome, Kind.AMENDED, at, item.value)
+    return "amended", new_outcome(decision, outcome, EntryKind.AMENDED, at, item.value)
 
 
 def look_up(decision_ids: list[str], journal: Journal) -> list[Found | None]:
@@ -65,7 +65,7 @@ def is_of(only: str | None, decision: Entry, fold: Fold) -> bool:
     return only is None or fold.experiments[decision.experiment].name == only
 
 
-def new_outcome(decision: Entry, before: Entry | None, kind: Kind, at: int, value: float | None) -> Entry:
+def new_outcome(decision: Entry, before: Entry | None, kind: EntryKind, at: int, value: float | None) -> Entry:
     """An outcome that follows `before`; it repeats what a fold and a list need of its decision."""
     return Entry(
         at,

@@ -1,4 +1,4 @@
-"""What the engine is asked to do, and what it answers: plain data, without HTTP."""
+"""What the engine is asked to do and what it answers, as plain data."""
 
 from typing import NamedTuple
 
@@ -21,41 +21,41 @@ class Decided(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """What one request for decisions got; `replayed` if an earlier one with the same key had got it."""
+    """The decisions for one request. `replayed` if an earlier request with the same key got them first."""
 
     decisions: list[Decided]
     replayed: bool
 
 
 class Create(msgspec.Struct):
-    """Begin an experiment; the answer is (experiment, whether anything has changed)."""
+    """Create an experiment. The answer is (experiment, whether anything has changed)."""
 
     settings: Settings
 
 
 class ChangeArms(msgspec.Struct):
-    """Add and retire arms; the answer is as for Create."""
+    """Add and retire arms. The answer is as for Create."""
 
     name: str
     change: ArmChange
 
 
 class Close(msgspec.Struct):
-    """No more decisions; the answer is as for Create."""
+    """Make no more decisions. The answer is as for Create."""
 
     name: str
 
 
-class Decide(msgspec.Struct):
-    """Draw `size` decisions; the answer is Answers."""
+class Ask(msgspec.Struct):
+    """Draw `size` decisions. The answer is Answers."""
 
     name: str
     size: int = 1
     key: str | None = None
 
 
-class Item(msgspec.Struct, frozen=True):
-    """One report; `word` is what its sender called the outcome, reward or loss."""
+class OutcomeReport(msgspec.Struct, frozen=True):
+    """The outcome of one decision. `word` is what its sender called it, reward or loss."""
 
     decision_id: str
     word: str
@@ -63,12 +63,15 @@ class Item(msgspec.Struct, frozen=True):
     amend: bool = False
 
 
-class Report(msgspec.Struct):
-    """Outcomes of decisions; the answer is a status or a Refusal for each. `only`: the experiment the key is for."""
+class Tell(msgspec.Struct):
+    """Record outcomes. The answer has a status or a Refusal for each.
 
-    items: list[Item]
+    `only` is the one experiment that the caller's key is for.
+    """
+
+    reports: list[OutcomeReport]
     only: str | None = None
 
 
-Request = Create | ChangeArms | Close | Decide | Report
+Request = Create | ChangeArms | Close | Ask | Tell
 Result = object | Refusal

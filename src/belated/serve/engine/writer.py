@@ -10,16 +10,16 @@ from threading import Thread
 from typing import Any, Final, NamedTuple, final
 
 from belated.errors import StoreError, StoreUnreachable
-from belated.serve.domain.entries import MICROSECONDS
+from belated.serve.domain.clock import MICROSECONDS
 from belated.serve.domain.refusals import STORE_SILENT, STORE_UNREACHABLE, Refusal, try_later
 from belated.serve.engine.engine import Engine
 from belated.serve.engine.expiry import EXPIRED_AT_ONCE
-from belated.serve.engine.requests import Decide, Report, Request, Result
+from belated.serve.engine.requests import Ask, Request, Result, Tell
 from belated.serve.store.journal import Key
 
 MAX_GROUP: Final = 20_000  # decisions and reports in one commit, so that nobody waits long behind a crowd
 LIGHT: Final = 256  # a group of so few decisions and reports is committed soon
-PATIENCE: Final = 0.005  # seconds the event loop waits for it, and a group for more
+COMMIT_TIMEOUT: Final = 0.005  # seconds the event loop waits for it, and a group for more
 MOST_TURNS: Final = 16  # of the event loop, in which more requests may join a group
 SHARE: Final = 0.1  # of the time a group took: for so long it is waited for those who were answered to ask again
 TAIL_EVERY: Final = 0.02  # seconds between two looks for what other servers have written
@@ -32,7 +32,7 @@ EXPIRY_TURN: Final = 0.05  # seconds for which it may go on while requests wait
 log = logging.getLogger("belated.writer")
 
 
-class Waiting(NamedTuple):
+class PendingRequest(NamedTuple):
     """A request and who waits for its answer."""
 
     request: Request
@@ -40,7 +40,7 @@ class Waiting(NamedTuple):
     future: asyncio.Future[Result]
 
 
-class Health(NamedTuple):
+class StoreHealth(NamedTuple):
     """The store when it was looked at last."""
 
     bytes: int = 0
@@ -50,9 +50,9 @@ class Health(NamedTuple):
 
 def weight(request: Request) -> int:
     """How many entries a request may write."""
-    if isinstance(request, Decide):
+    if isinstance(request, Ask):
         return request.size
-    return len(request.items) if isinstance(request, Report) else 1
+    return len(request.reports) if isinstance(request, Tell) else 1
 
 
 @final
@@ -67,13 +67,13 @@ class Writer:
     def __init__(self, engine: Engine, learn_keys: Callable[[list[Key]], object], *, capacity: int) -> None:
         self.engine, self.capacity, self.queued, self.failure = engine, capacity, 0, ""
         self._learn_keys, self.may_recover = learn_keys, False  # after a failure: whether the store may come back
-        self.health = Health(engine.journal.size(), level_at=time.monotonic())
+        self.health = StoreHealth(engine.journal.size(), level_at=time.monotonic())
         self._handed_over_at = 0.0
         self._callers, self._until = 0, 0.0  # as many are likely to have asked again by then
-        self._gathered: deque[Waiting] = deque()
+        self._gathered: deque[PendingRequest] = deque()
         self._is_busy = False  # the thread has a group, or will have one when the event loop is done with its turn
-        self._groups: SimpleQueue[list[Waiting] | None] = SimpleQueue()
-        self._finished: SimpleQueue[tuple[list[Waiting], list[Result]]] = SimpleQueue()
+        self._groups: SimpleQueue[list[PendingRequest] | None] = SimpleQueue()
+        self._finished: SimpleQueue[tuple[list[PendingRequest], list[Result]]] = SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = Thread(target=self._run, name="belated-writer")
         self._next_expiry = self._next_look = self._next_turn = 0.0
@@ -93,7 +93,7 @@ class Writer:
         if self.queued + load > self.capacity:
             raise try_later(f"{self.queued} decisions and reports wait already")
         assert self._loop is not None  # noqa: S101
-        waiting = Waiting(request, load, self._loop.create_future())
+        waiting = PendingRequest(request, load, self._loop.create_future())
         self.queued += load
         self._gathered.append(waiting)
         if not self._is_busy:
@@ -132,7 +132,7 @@ class Writer:
 
     def _hand_over(self) -> None:
         """What has gathered goes to the thread, up to MAX_GROUP."""
-        group: list[Waiting] = []
+        group: list[PendingRequest] = []
         load = 0
         while self._gathered and load < MAX_GROUP:
             group.append(self._gathered.popleft())
@@ -143,7 +143,7 @@ class Writer:
         self._handed_over_at = time.monotonic()
         self._groups.put(group)
         if load <= LIGHT:
-            self._collect(PATIENCE)
+            self._collect(COMMIT_TIMEOUT)
 
     def _collect(self, patience: float = 0.0) -> None:
         """Answer the group that is finished, if it is."""
@@ -153,7 +153,7 @@ class Writer:
             return
         self._answer(group, results)
 
-    def _answer(self, group: list[Waiting], results: list[Result]) -> None:
+    def _answer(self, group: list[PendingRequest], results: list[Result]) -> None:
         """In the event loop again: tell those who wait, and hand over who came meanwhile."""
         for waiting, result in zip(group, results, strict=True):
             self.queued -= waiting.weight
@@ -161,7 +161,7 @@ class Writer:
                 waiting.future.set_result(result)
         now = time.monotonic()
         took = now - self._handed_over_at if self._handed_over_at else 0.0
-        self._callers, self._until = len(group) + len(self._gathered), now + min(PATIENCE, SHARE * took)
+        self._callers, self._until = len(group) + len(self._gathered), now + min(COMMIT_TIMEOUT, SHARE * took)
         self._is_busy, self._handed_over_at = bool(self._gathered), 0.0
         if self._gathered:
             self._wait_for_more(0, MOST_TURNS)
@@ -182,7 +182,7 @@ class Writer:
         if not self.failure and self.engine.unsnapshotted:
             self._guarded(self.engine.snapshot)
 
-    def _serve(self, group: list[Waiting]) -> None:
+    def _serve(self, group: list[PendingRequest]) -> None:
         results: list[Result] = []
         if group and not self.failure:
             before = self.engine.entries
@@ -224,7 +224,7 @@ class Writer:
         now = time.monotonic()
         if now >= self._next_look:
             lag = max(0, self.engine.journal.last() - self.engine.fold.seq)
-            self.health = Health(self.engine.journal.size(), lag, now if lag == 0 else self.health.level_at)
+            self.health = StoreHealth(self.engine.journal.size(), lag, now if lag == 0 else self.health.level_at)
             self._learn_keys(self.engine.journal.keys())
             self._next_look = now + LOOK_EVERY
 

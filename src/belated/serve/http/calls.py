@@ -125,8 +125,8 @@ def explained(said: str, content: bytes) -> str:
     found = re.search(r" - at `\$(.*)`$", said)
     try:
         value = msgspec.json.decode(content)
-        for key, place in re.findall(r"\.([^.\[]+)|\[(\d+)\]", found[1] if found else ""):
-            value = value[key] if key else value[int(place)]
+        for key, index in re.findall(r"\.([^.\[]+)|\[(\d+)\]", found[1] if found else ""):
+            value = value[key] if key else value[int(index)]
     except (LookupError, TypeError, msgspec.DecodeError, UnicodeDecodeError):
         return said
     return f"{said}, got {value!r:.80}; /docs tells what is allowed"

@@ -7,7 +7,7 @@ from msgspec import UNSET
 from starlette.concurrency import run_in_threadpool
 
 from belated.serve.domain.refusals import Refusal
-from belated.serve.engine.requests import Item
+from belated.serve.engine.requests import OutcomeReport
 from belated.serve.http.calls import Answer, Call, experiment_of
 from belated.serve.http.documents import (
     BatchOfDecisions,
@@ -49,14 +49,14 @@ async def decide_batch(call: Call) -> Answer:
     return Answer(201, BatchOfDecisions([of_decided(one) for one in got.decisions]), REPLAYED if got.replayed else {})
 
 
-def item(decision_id: str, feedback: Feedback) -> Item:
+def item(decision_id: str, feedback: Feedback) -> OutcomeReport:
     """A report from its document."""
     reward, loss = feedback.reward, feedback.loss
     if (reward is UNSET) == (loss is UNSET):
         raise Refusal("invalid", "give a reward or a loss, whichever the experiment declares")
     if reward is not UNSET:
-        return Item(decision_id, "reward", float(reward), feedback.amend)
-    return Item(decision_id, "loss", float(loss), feedback.amend)  # type: ignore[arg-type]  # one of them is set
+        return OutcomeReport(decision_id, "reward", float(reward), feedback.amend)
+    return OutcomeReport(decision_id, "loss", float(loss), feedback.amend)  # type: ignore[arg-type]  # one of them is set
 
 
 async def report(call: Call) -> Answer:
@@ -75,7 +75,7 @@ async def report_batch(call: Call) -> Answer:
     return Answer(200, FeedbackResults([result(one, status) for one, status in zip(items, statuses, strict=True)]))
 
 
-def result(one: Item, status: "str | Refusal") -> FeedbackResult:
+def result(one: OutcomeReport, status: "str | Refusal") -> FeedbackResult:
     """What became of one report of a batch."""
     if isinstance(status, Refusal):
         return FeedbackResult(one.decision_id, "problem", problem_of(status).document())

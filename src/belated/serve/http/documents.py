@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from belated.serve.domain import ids
-from belated.serve.domain.entries import Entry, Found, Kind
+from belated.serve.domain.entries import Entry, EntryKind, Found
 from belated.serve.domain.experiment import Experiment
 from belated.serve.engine.requests import Decided
 from belated.serve.http.problems import ProblemDocument
@@ -163,8 +163,13 @@ class Health(msgspec.Struct):
     status: Literal["ok"]
 
 
-STATUSES: Final = {Kind.REPORTED: "reported", Kind.EXPIRED: "expired", Kind.LATE: "late", Kind.AMENDED: "amended"}
-EVENTS: Final = {Kind.CREATED: "created", Kind.ARMS: "arms", Kind.CLOSED: "closed"}
+STATUSES: Final = {
+    EntryKind.REPORTED: "reported",
+    EntryKind.EXPIRED: "expired",
+    EntryKind.LATE: "late",
+    EntryKind.AMENDED: "amended",
+}
+EVENTS: Final = {EntryKind.CREATED: "created", EntryKind.ARMS: "arms", EntryKind.CLOSED: "closed"}
 
 
 def of_decided(one: Decided) -> DecisionDocument:

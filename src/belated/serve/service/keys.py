@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple, final, get_args
 
 from belated.errors import InvalidInput
+from belated.serve.domain import clock
 from belated.serve.domain.refusals import Refusal, try_later
 from belated.serve.store.journal import Journal, Key
 
@@ -45,7 +46,7 @@ def create(journal: Journal, scope: str, experiment: str | None) -> str:
 def new(scope: str, experiment: str | None) -> tuple[Key, str]:
     """A key as it is kept, and as it is used."""
     id, secret = secrets.token_hex(6), secrets.token_hex(32)
-    return Key(id, digest(secret), scope, experiment, time.time_ns() // 1000), f"blt_{id}_{secret}"
+    return Key(id, digest(secret), scope, experiment, clock.now()), f"blt_{id}_{secret}"
 
 
 @final

@@ -14,7 +14,7 @@ from belated.serve.domain.settings import ArmChange, Settings
 from belated.serve.engine import administration
 from belated.serve.engine.engine import Engine
 from belated.serve.engine.feedback import is_of, look_up
-from belated.serve.engine.requests import Answers, ChangeArms, Close, Create, Decide, Item, Report
+from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, OutcomeReport, Tell
 from belated.serve.engine.writer import Writer
 from belated.serve.service.keys import Gate, Grant, Scope
 from belated.serve.service.reading import SILENCE_TIMEOUT, Reader
@@ -27,7 +27,7 @@ CAPACITY: Final = 100_000  # decisions and reports that may wait for the disk
 EXPORT_PAGE: Final = 2_000
 
 
-class Page(NamedTuple, Generic[T]):
+class ListPage(NamedTuple, Generic[T]):
     """Part of a list, and the cursor of the next part if there is one."""
 
     items: list[T]
@@ -99,12 +99,12 @@ class Service:
 
     async def ask(self, name: str, size: int = 1, key: str | None = None) -> Answers:
         """Make decisions. They are on disk when this returns."""
-        answers: Answers = await self._writer.submit(Decide(name, size, key))
+        answers: Answers = await self._writer.submit(Ask(name, size, key))
         return answers
 
-    async def tell(self, items: list[Item], only: str | None = None) -> "list[str | Refusal]":
+    async def tell(self, items: list[OutcomeReport], only: str | None = None) -> "list[str | Refusal]":
         """Record outcomes. Each gets a status or a refusal. `only` is the one experiment that the caller may use."""
-        statuses: list[str | Refusal] = await self._writer.submit(Report(items, only))
+        statuses: list[str | Refusal] = await self._writer.submit(Tell(items, only))
         return statuses
 
     async def create(self, settings: Settings) -> bool:
@@ -140,13 +140,13 @@ class Service:
         with self._engine.lock:
             return view(experiment, self.store_view(), self._engine.now())
 
-    def experiments(self, after: int, limit: int, only: str | None = None) -> Page[ExperimentSummary]:
+    def experiments(self, after: int, limit: int, only: str | None = None) -> ListPage[ExperimentSummary]:
         """List experiments in the order of their creation. `only` is the one experiment that the caller may see."""
         with self._engine.lock:
             known = self._engine.fold.experiments.items()
             later = [one for seq, one in known if seq > after and only in (None, one.name)]
             more = str(later[limit - 1].seq) if len(later) > limit else None
-            return Page([summary(one) for one in later[:limit]], more)
+            return ListPage([summary(one) for one in later[:limit]], more)
 
     # -- the journal: all of these block -------------------------------------------------------------------------------
 
@@ -164,17 +164,17 @@ class Service:
             raise Refusal("not_found", f"there is no decision {decision_id!r}")
         return DecisionRecord(self._engine.fold.experiments[found.decision.experiment], found, outcomes)
 
-    def decisions(self, experiment: Experiment, after: int, limit: int) -> Page[Found]:
+    def decisions(self, experiment: Experiment, after: int, limit: int) -> ListPage[Found]:
         """List decisions, oldest first."""
         found = self._reader.ask(lambda journal: journal.decisions(experiment.seq, after, limit + 1))
         return self._page(found, limit, lambda one: one.decision.seq)
 
-    def outcomes(self, experiment: Experiment, after: int, limit: int) -> Page[Entry]:
+    def outcomes(self, experiment: Experiment, after: int, limit: int) -> ListPage[Entry]:
         """List outcomes, oldest first."""
         entries = self._reader.ask(lambda journal: journal.outcomes(experiment.seq, after, limit + 1))
         return self._page(entries, limit, lambda entry: entry.seq)
 
-    def events(self, experiment: Experiment, after: int, limit: int) -> Page[Entry]:
+    def events(self, experiment: Experiment, after: int, limit: int) -> ListPage[Entry]:
         """List what happened to the experiment itself, oldest first."""
         entries = self._reader.ask(lambda journal: journal.events(experiment.seq, after, limit + 1))
         return self._page(entries, limit, lambda entry: entry.seq)
@@ -189,10 +189,10 @@ class Service:
         finally:
             journal.close()
 
-    def _page(self, found: list[T], limit: int, seq: Callable[[T], int]) -> Page[T]:
+    def _page(self, found: list[T], limit: int, seq: Callable[[T], int]) -> ListPage[T]:
         """Keep only what this server has applied. Later entries may still get others before them."""
         applied = [one for one in found if seq(one) <= self._engine.fold.seq]
-        return Page(applied[:limit], str(seq(applied[limit - 1])) if len(applied) > limit else None)
+        return ListPage(applied[:limit], str(seq(applied[limit - 1])) if len(applied) > limit else None)
 
     def _require(self, seq: int) -> None:
         """Refuse if this server has not applied this entry yet."""

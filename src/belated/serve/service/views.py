@@ -7,7 +7,7 @@ from typing import Annotated, Final, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from belated.serve.domain.entries import MICROSECONDS
+from belated.serve.domain.clock import MICROSECONDS
 from belated.serve.domain.experiment import Counts, Experiment
 from belated.serve.domain.observations import EDGES
 from belated.serve.domain.settings import Outcome, TuningChoice

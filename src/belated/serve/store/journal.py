@@ -14,7 +14,8 @@ from belated.serve.domain.entries import Entry, Found
 from belated.serve.domain.fold import Snapshot
 
 PAGE = 5_000
-PATIENCE, PAUSE = 60.0, 0.02  # seconds: for somebody else's transaction, and between two looks
+TRANSACTION_TIMEOUT = 60.0  # seconds to wait for another client's open transaction
+POLL_SECONDS = 0.02
 
 
 class Conflict(Exception):
@@ -139,7 +140,7 @@ def entries(journal: Journal, after: int = 0, until: int | None = None) -> Itera
 
 def _awaited(journal: Journal, after: int, until: int | None) -> list[Entry]:
     """What is committed, but not in reach of `read` while an older transaction goes on."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TRANSACTION_TIMEOUT
     while until is not None and after < min(until, journal.last()):
         if page := journal.read(after, PAGE):
             return page
@@ -147,5 +148,5 @@ def _awaited(journal: Journal, after: int, until: int | None) -> list[Entry]:
             raise StoreUnreachable(
                 f"a transaction goes on in the store that hides what follows entry {after}: try again"
             )
-        time.sleep(PAUSE)
+        time.sleep(POLL_SECONDS)
     return []

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from belated.errors import StoreError
-from belated.serve.domain.entries import COLUMNS, Entry, Found, Kind
+from belated.serve.domain.entries import COLUMNS, Entry, EntryKind, Found
 from belated.serve.domain.fold import Snapshot
 from belated.serve.store.journal import Journal, Key
 
-CREATED: Final = int(Kind.CREATED)
-DECIDED: Final = int(Kind.DECIDED)
+CREATED: Final = int(EntryKind.CREATED)
+DECIDED: Final = int(EntryKind.DECIDED)
 KEPT_SNAPSHOTS: Final = 2
 INDEXES: Final = f"""
 CREATE UNIQUE INDEX one_effect ON journal (experiment, request, position) WHERE request IS NOT NULL;
@@ -39,7 +39,7 @@ HELD: Final = (
     "SELECT (SELECT count(*) FROM (SELECT 1 FROM journal LIMIT 1) AS one) + (SELECT count(*) FROM snapshots)"
     " + (SELECT count(*) FROM keys)"
 )  # 0 if the store is empty
-KINDS: Final = {int(kind): kind for kind in Kind}  # a look-up is ten times faster than Kind(number)
+KINDS: Final = {int(kind): kind for kind in EntryKind}  # a look-up is ten times faster than EntryKind(number)
 
 
 def entry_of(row: Sequence[Any]) -> Entry:

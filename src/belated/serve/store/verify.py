@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, final
 import msgspec
 
 from belated.errors import BelatedError
-from belated.serve.domain.entries import Entry, Kind
+from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.fold import VERSION, Fold
 from belated.serve.store.journal import Journal, entries
 from belated.serve.store.loading import load
@@ -25,7 +25,7 @@ AHEAD: Final = 20_000  # entries by which a decision may have been overtaken for
 PIECE: Final = 1_000
 
 
-class Verdict(NamedTuple):
+class VerifyResult(NamedTuple):
     """What was found: `problems` is empty if all is well."""
 
     entries: int
@@ -58,7 +58,7 @@ class Draws:
     def _look_ahead(self, stream: Iterable[Entry]) -> Iterator[Entry]:
         waiting: deque[Entry] = deque()
         for entry in stream:
-            if entry.kind is Kind.DECIDED and (entry.seen or 0) >= self._fold.seq:
+            if entry.kind is EntryKind.DECIDED and (entry.seen or 0) >= self._fold.seq:
                 at = self._wanted.setdefault(entry.seen or 0, {})
                 at.setdefault(entry.experiment, set()).add(entry.arm or 0)
             waiting.append(entry)
@@ -67,7 +67,7 @@ class Draws:
         yield from waiting
 
     def _note(self, seq: int) -> None:
-        self._chances = {place: x for place, x in self._chances.items() if place[0] > seq - 2 * AHEAD}
+        self._chances = {key: x for key, x in self._chances.items() if key[0] > seq - 2 * AHEAD}
         for number, arms in self._wanted.pop(seq, {}).items():
             if number in self._fold.experiments:
                 one = self._fold.experiments[number]
@@ -81,7 +81,7 @@ class Draws:
         return chances is not None and chances.get(entry.arm or 0) != entry.probability
 
 
-def verify(journal: Journal, progress: Callable[[int], None] = lambda _: None) -> Verdict:
+def verify(journal: Journal, progress: Callable[[int], None] = lambda _: None) -> VerifyResult:
     """Check the store itself, refold, and compare with every snapshot and with what a start would load."""
     problems = journal.check()
     saved = {one.seq: one for one in journal.snapshots() if one.version == VERSION}
@@ -100,12 +100,12 @@ def verify(journal: Journal, progress: Callable[[int], None] = lambda _: None) -
     if not problems and (again := load(journal)).seq == fold.seq and again.snapshot() != fold.snapshot():
         problems.append("a start from the newest snapshot ends in another state than a fold from nothing")
     decisions = sum(one.counts.decisions for one in fold.experiments.values())
-    return Verdict(count, decisions, len(snapshots), problems, draws.unchecked)
+    return VerifyResult(count, decisions, len(snapshots), problems, draws.unchecked)
 
 
 def contradictions(batch: list[Entry], draws: Draws, journal: Journal) -> Iterator[str]:
     """What entries say that nothing before them allows: each is true to its decision, each decision to its learner."""
-    if batch[0].kind is Kind.DECIDED:
+    if batch[0].kind is EntryKind.DECIDED:
         for entry in batch:
             if draws.contradicts(entry):
                 yield f"entry {entry.seq}: its arm was not drawn with the probability {entry.probability!r}"

@@ -9,7 +9,7 @@ import msgspec
 from psycopg import errors
 
 from belated.errors import StoreError, StoreUnreachable
-from belated.serve.domain.entries import COLUMNS, Entry, Found, Kind, with_seq
+from belated.serve.domain.entries import COLUMNS, Entry, EntryKind, Found, with_seq
 from belated.serve.domain.fold import Snapshot
 from belated.serve.store.journal import Conflict, Journal, Key
 from belated.serve.store.postgres.arrays import Array, array
@@ -37,17 +37,17 @@ TYPES: Final = {
     "request": "text",
     **dict.fromkeys(("body", "drawn", "name"), "bytea"),
 }
-PLACELESS: Final = [column for column in TYPES if column != "seq"]
+UNNUMBERED: Final = [column for column in TYPES if column != "seq"]
 # The transaction gets its xid before it draws its first place: Horizon rests on that.
-PLACE: Final = "nextval(CASE WHEN pg_current_xact_id() IS NOT NULL THEN 'places'::regclass END)"
+NEXT_SEQ: Final = "nextval(CASE WHEN pg_current_xact_id() IS NOT NULL THEN 'places'::regclass END)"
 INSERT: Final = f"""
-INSERT INTO journal (seq, {", ".join(PLACELESS)})
-SELECT seq, {", ".join("coalesce(nullif(experiment, 0), seq)" if c == "experiment" else c for c in PLACELESS)}
+INSERT INTO journal (seq, {", ".join(UNNUMBERED)})
+SELECT seq, {", ".join("coalesce(nullif(experiment, 0), seq)" if c == "experiment" else c for c in UNNUMBERED)}
 FROM (
-    SELECT {PLACE} AS seq, handed.*
+    SELECT {NEXT_SEQ} AS seq, handed.*
     FROM (
-        SELECT * FROM unnest({", ".join(f"${n}::{TYPES[c]}[]" for n, c in enumerate(PLACELESS, 1))})
-        WITH ORDINALITY AS row ({", ".join(PLACELESS)}, number) ORDER BY number
+        SELECT * FROM unnest({", ".join(f"${n}::{TYPES[c]}[]" for n, c in enumerate(UNNUMBERED, 1))})
+        WITH ORDINALITY AS row ({", ".join(UNNUMBERED)}, number) ORDER BY number
     ) AS handed
 ) AS placed
 RETURNING seq
@@ -56,7 +56,7 @@ DRAWN: Final = "SELECT coalesce(pg_sequence_last_value('places'), 0)"
 LAST: Final = 2**63 - 1
 RETRIED: Final = (errors.SerializationFailure, errors.DeadlockDetected)
 COPIED: Final = {**TYPES, "kind": "smallint", **dict.fromkeys(("arm", "position", "revision"), "integer")}
-COPY: Final = f"COPY journal ({', '.join(PLACELESS)}, seq) FROM STDIN (FORMAT BINARY)"
+COPY: Final = f"COPY journal ({', '.join(UNNUMBERED)}, seq) FROM STDIN (FORMAT BINARY)"
 # The oldest xid in use, and the next that is not: a snapshot's xmax may be below it, and follows the last that ended.
 XIDS: Final = """
 SELECT pg_snapshot_xmin(now)::text::bigint, xmax::text::bigint + age(xmax::xid)
@@ -93,7 +93,7 @@ class Horizon:
     """
 
     def __init__(self) -> None:
-        self.place = 0
+        self.seq = 0
         self._waiting: deque[tuple[int, int]] = deque()
 
     def look(self, drawn: int, oldest: int, following: int) -> None:
@@ -102,7 +102,7 @@ class Horizon:
             self._waiting.pop()  # the new one says more, though later
         self._waiting.append((drawn, following))
         while self._waiting and self._waiting[0][1] <= oldest:
-            self.place = self._waiting.popleft()[0]
+            self.seq = self._waiting.popleft()[0]
 
     @property
     def is_clear(self) -> bool:
@@ -136,9 +136,9 @@ class PostgresJournal(SQLJournal):
         arrays = columns(entries)
         for tries in range(TRIES):
             try:
-                places = self._insert(arrays)
-                self._know(with_seq(entries[-1], places[-1]))
-                return places
+                seqs = self._insert(arrays)
+                self._know(with_seq(entries[-1], seqs[-1]))
+                return seqs
             except StoreUnreachable as error:
                 if not isinstance(error.__cause__, RETRIED) or tries == TRIES - 1:
                     raise
@@ -151,7 +151,7 @@ class PostgresJournal(SQLJournal):
                 self._begin_anew(connection)
             self._link.warnings.clear()
             try:
-                places = [row[0] for row in _all(connection, INSERT, arrays)]
+                seqs = [row[0] for row in _all(connection, INSERT, arrays)]
             except errors.UniqueViolation as error:
                 if error.diag.constraint_name == "journal_pkey":
                     message = f"the sequence `places` of the store {self._link.name} is behind: see `belated verify`"
@@ -159,7 +159,7 @@ class PostgresJournal(SQLJournal):
                 raise Conflict(error.diag.constraint_name) from error
         if self._link.warnings:  # such as that it has not waited for its standby
             raise StoreUnreachable(f"the store {self._link.name} warns: {'; '.join(self._link.warnings)}")
-        return places
+        return seqs
 
     def named(self, name: str) -> int | None:
         found = self._rows("SELECT seq FROM journal WHERE name = $1", (_digest(name),))
@@ -170,8 +170,8 @@ class PostgresJournal(SQLJournal):
             if self._connection_number != self._link.number:
                 self._begin_anew(connection)
             rows: list[Any] = []
-            if after < self._horizon.place:
-                rows = _all(connection, READ, (after, self._horizon.place, limit))
+            if after < self._horizon.seq:
+                rows = _all(connection, READ, (after, self._horizon.seq, limit))
             if not rows:
                 rows = self._look(connection, after, limit)
         page = list(map(entry_of, rows))
@@ -187,9 +187,9 @@ class PostgresJournal(SQLJournal):
         """After a failover to a server that was behind, what was known might be gone, and its place be another's."""
         self._horizon = Horizon()
         if self._newest is not None:
-            place = self._newest.seq
-            if [entry_of(row) for row in _all(connection, READ, (place - 1, place, 1))] != [self._newest]:
-                raise StoreError(f"the store {self._link.name} has lost entry {place}, which it had: restart")
+            seq = self._newest.seq
+            if [entry_of(row) for row in _all(connection, READ, (seq - 1, seq, 1))] != [self._newest]:
+                raise StoreError(f"the store {self._link.name} has lost entry {seq}, which it had: restart")
         self._connection_number = self._link.number
 
     def _look(self, connection: Connection, after: int, limit: int) -> list[Any]:
@@ -202,8 +202,8 @@ class PostgresJournal(SQLJournal):
         [(drawn,)], [(oldest, following)], *read = (cursor.fetchall() for cursor in cursors)
         self._horizon.look(drawn, oldest, following)
         if is_clear:
-            return [row for row in read[0] if row[3] <= self._horizon.place]
-        return _all(connection, READ, (after, self._horizon.place, limit)) if after < self._horizon.place else []
+            return [row for row in read[0] if row[3] <= self._horizon.seq]
+        return _all(connection, READ, (after, self._horizon.seq, limit)) if after < self._horizon.seq else []
 
     def find(self, seqs: Sequence[int]) -> dict[int, Found]:
         where = f"WHERE d.seq = ANY($1::bigint[]) AND d.kind = {DECIDED} ORDER BY d.seq"
@@ -228,7 +228,7 @@ class PostgresJournal(SQLJournal):
             if _all(connection, HELD)[0][0]:
                 raise StoreError(f"the store {self._link.name} is not empty: choose another")
             with connection.cursor().copy(COPY.encode()) as copy:
-                copy.set_types([COPIED[name] for name in (*PLACELESS, "seq")])
+                copy.set_types([COPIED[name] for name in (*UNNUMBERED, "seq")])
                 for entry in entries:
                     copy.write_row((*_row(entry), entry.seq))
             connection.execute("SELECT setval('places', max(seq)) FROM journal HAVING max(seq) > 0")
@@ -254,7 +254,7 @@ class PostgresJournal(SQLJournal):
 def columns(entries: Sequence[Entry]) -> list[Array]:
     """What INSERT takes."""
     values = zip(*map(_row, entries), strict=True)
-    return [array(TYPES[name], column) for name, column in zip(PLACELESS, values, strict=True)]
+    return [array(TYPES[name], column) for name, column in zip(UNNUMBERED, values, strict=True)]
 
 
 def _all(connection: Connection, sql: str, values: Sequence[Any] = ()) -> list[Any]:
@@ -262,8 +262,8 @@ def _all(connection: Connection, sql: str, values: Sequence[Any] = ()) -> list[A
 
 
 def _row(e: Entry) -> tuple[Any, ...]:
-    """The values of PLACELESS."""
-    name = _digest(msgspec.json.decode(e.body)["name"]) if e.kind is Kind.CREATED and e.body else None
+    """The values of UNNUMBERED."""
+    name = _digest(msgspec.json.decode(e.body)["name"]) if e.kind is EntryKind.CREATED and e.body else None
     first = e.at, int(e.kind), e.experiment, e.round, e.arm, e.probability, e.nonce, e.seen, e.request, e.position
     return *first, e.decision, e.decided_at, e.revision, e.value, e.old, e.body, e.drawn, name
 
