@@ -277,7 +277,7 @@ def test_what_was_sent_into_the_cut_comes_late_and_has_no_second_effect(servers:
 
 LEAVES_ONE = """
 import sys
-from belated.serve.postgres_connection import Link
+from belated.serve.store.postgres.connection import Link
 with Link(sys.argv[1]).using("read") as connection:
     connection.execute("BEGIN")
     connection.execute("SELECT pg_current_xact_id()")

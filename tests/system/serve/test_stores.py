@@ -54,7 +54,8 @@ PRAGMA journal_mode = WAL;
 """  # as release 0.1.0 made it
 KILLED = """
 import os, signal, sys, apsw, psycopg
-from belated.serve import sqlite_schema, stores
+from belated.serve.store import opening as stores
+from belated.serve.store.sqlite import schema as sqlite_schema
 left = [int(sys.argv[2])]
 def count(*_):
     left[0] -= 1

@@ -254,11 +254,11 @@ def test_several_writers_and_followers(kind: str, request: pytest.FixtureRequest
 
 PROCESS = """
 import json, sys
-from belated.serve.entries import Entry, Kind
-from belated.serve.sqlite import SQLiteJournal
+from belated.serve.domain.entries import Entry, EntryKind
+from belated.serve.store.sqlite.journal import SQLiteJournal
 journal, name = SQLiteJournal(sys.argv[1]), int(sys.argv[2])
-places = [journal.append([Entry(1, Kind.DECIDED, 1, round=name, position=n) for n in (0, 1)]) for _ in range(100)]
-print(json.dumps(places))
+seqs = [journal.append([Entry(1, EntryKind.DECIDED, 1, round=name, position=n) for n in (0, 1)]) for _ in range(100)]
+print(json.dumps(seqs))
 """
 
 
