@@ -8,9 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from belated import FTRL, BelatedError, Decision
+from belated.arrays import Floats
 from belated.baselines import (
     BOLD,
     SOLID,
@@ -43,7 +43,6 @@ from belated.tunings import Exp3, Tsallis, outstanding_counts
 from tests.support.catalogue import BASELINES, NOT_LEARNING, Maker
 from tests.support.oracles import exact_argmin, play
 
-Floats = NDArray[np.float64]
 every_baseline = pytest.mark.parametrize(
     "make", [*BASELINES.values(), *NOT_LEARNING.values()], ids=[*BASELINES.keys(), *NOT_LEARNING.keys()]
 )

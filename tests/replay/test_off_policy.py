@@ -5,16 +5,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from belated import FTRL
+from belated.arrays import Floats
 from belated.errors import InvalidInput
 from belated.replay import LOGGED, UNIFORM, Log, Outcomes, delays_in_rounds, evaluate, evaluate_all
 from belated.replay.off_policy import default_policies, policy_weights
 from belated.tunings import AdaptiveExp3, Advanced, Shadow, Simple, Tsallis, Tuning, schedule
 from tests.support.oracles import slow_argmin
-
-Floats = NDArray[np.float64]
 
 
 class World(NamedTuple):

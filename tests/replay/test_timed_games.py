@@ -5,16 +5,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from belated import FTRL, lab
+from belated.arrays import Floats
 from belated.baselines import OneArm, UniformRandom
 from belated.errors import InvalidInput
 from belated.replay import Wait, delays_in_rounds, play
 from belated.tunings import Advanced, Shadow, Simple, Tuning
 from tests.support.catalogue import BASELINES
-
-Floats = NDArray[np.float64]
 
 
 def data(n: int = 400, k: int = 3, seed: int = 1) -> tuple[Floats, Floats, Floats]:

@@ -4,11 +4,9 @@ import math
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from belated import kernels
-
-Floats = NDArray[np.float64]
+from belated.arrays import Floats
 
 
 @final

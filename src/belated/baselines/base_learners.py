@@ -3,13 +3,9 @@
 from collections.abc import Callable
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from belated.arrays import Floats
 from belated.errors import InvalidInput
 from belated.learner.ftrl import Learner
-
-Floats = NDArray[np.float64]
 
 
 class Base(Learner, Protocol):

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from belated.baselines.base_learners import Floats
+from belated.arrays import Floats
 from belated.baselines.open_rounds import OpenRounds
 from belated.learner.ftrl import Decision
 

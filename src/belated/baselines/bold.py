@@ -7,7 +7,8 @@ import math
 from heapq import heappop, heappush
 from typing import final
 
-from belated.baselines.base_learners import Base, Floats, MakeBase, as_maker
+from belated.arrays import Floats
+from belated.baselines.base_learners import Base, MakeBase, as_maker
 from belated.baselines.baseline import Baseline
 from belated.baselines.open_rounds import OpenRounds
 from belated.baselines.seeds import Seeds

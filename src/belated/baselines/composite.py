@@ -8,7 +8,8 @@ import math
 from collections import deque
 from typing import ClassVar, final
 
-from belated.baselines.base_learners import Floats, MakeBase, as_maker
+from belated.arrays import Floats
+from belated.baselines.base_learners import MakeBase, as_maker
 from belated.baselines.baseline import Baseline, one_hot
 from belated.baselines.open_rounds import OpenRounds
 from belated.baselines.seeds import Seeds, generator_of

@@ -9,7 +9,7 @@ from typing import final
 
 import numpy as np
 
-from belated.baselines.base_learners import Floats
+from belated.arrays import Floats
 from belated.baselines.baseline import Baseline, one_hot
 from belated.baselines.open_rounds import OpenRounds
 from belated.baselines.seeds import generator_of

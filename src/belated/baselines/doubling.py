@@ -10,7 +10,7 @@ from typing import ClassVar, final
 
 from numpy.typing import ArrayLike
 
-from belated.baselines.base_learners import Floats
+from belated.arrays import Floats
 from belated.baselines.baseline import Baseline
 from belated.baselines.doubling_epochs import Epoch, Epochs
 from belated.learner.ftrl import Decision

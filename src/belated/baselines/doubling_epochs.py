@@ -9,7 +9,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from belated.baselines.base_learners import Floats
+from belated.arrays import Floats
 from belated.baselines.restarting_exp3 import RestartingExp3
 from belated.learner.ftrl import Decision
 

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import final
 
-from belated.baselines.base_learners import Floats
+from belated.arrays import Floats
 from belated.baselines.baseline import Baseline
 from belated.baselines.open_rounds import OpenRounds
 from belated.learner.ftrl import FTRL, Decision

@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import final
 
-from belated.baselines.base_learners import Floats, MakeBase, as_maker
+from belated.arrays import Floats
+from belated.baselines.base_learners import MakeBase, as_maker
 from belated.baselines.baseline import Baseline, one_hot
 from belated.baselines.delayed_ucb import DelayedUCB1
 from belated.baselines.open_rounds import OpenRounds

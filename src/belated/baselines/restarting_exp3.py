@@ -2,7 +2,7 @@
 
 from typing import Any, final
 
-from belated.baselines.base_learners import Floats
+from belated.arrays import Floats
 from belated.baselines.open_rounds import OpenRounds
 from belated.baselines.seeds import Seeds
 from belated.learner.ftrl import FTRL, Decision

@@ -10,7 +10,8 @@ from typing import ClassVar, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from belated.baselines.base_learners import Floats, MakeBase, as_maker
+from belated.arrays import Floats
+from belated.baselines.base_learners import MakeBase, as_maker
 from belated.baselines.baseline import Baseline
 from belated.baselines.open_rounds import OpenRounds
 from belated.baselines.seeds import Seeds, generator_of

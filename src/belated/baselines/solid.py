@@ -10,8 +10,8 @@ from typing import Any, ClassVar, NoReturn, final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from belated.arrays import Floats
 from belated.baselines.argmin_policy import ArgminPolicy
-from belated.baselines.base_learners import Floats
 from belated.baselines.baseline import Baseline
 from belated.baselines.open_rounds import OpenRounds
 from belated.baselines.seeds import generator_of

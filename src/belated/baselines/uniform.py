@@ -4,7 +4,7 @@ from typing import final
 
 import numpy as np
 
-from belated.baselines.base_learners import Floats
+from belated.arrays import Floats
 from belated.baselines.baseline import Baseline
 from belated.baselines.open_rounds import OpenRounds
 from belated.baselines.seeds import generator_of

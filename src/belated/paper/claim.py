@@ -7,14 +7,14 @@ from enum import StrEnum
 from typing import NamedTuple, TypeVar, final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from belated.arrays import Floats
 from belated.lab.intervals import half_width
 from belated.reports import Figure, Table
 
 T = TypeVar("T")
 SEEDS_APART = 1000
-Samples = Sequence[float] | NDArray[np.float64]  # one for each seed
+Samples = Sequence[float] | Floats  # one for each seed
 STANDARD_ERRORS = 5.0  # an equality of means fails beyond so many: chance alone does it in one report of a thousand
 
 

@@ -4,16 +4,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from belated import lab
+from belated.arrays import Floats, Integers
 from belated.lab.intervals import half_width
 from belated.paper.claim import SEVERITY, Check, Effort, judge_mean
 from belated.reports import Figure, Table, columns_of, strip
 from belated.tunings import Tuning
 
 Case = tuple[str, str, lab.Problem, range]  # delays and losses in words, the problem, the seeds
-Bound = Callable[[int, NDArray[np.int64]], float]
+Bound = Callable[[int, Integers], float]
 
 DELAYS: dict[str, lab.Delays] = {
     "none": lab.NoDelay(),
@@ -49,7 +49,7 @@ class Cell(NamedTuple):
     n_rounds: int
     regret: float
     bound: float
-    ratios: NDArray[np.float64]
+    ratios: Floats
 
     @property
     def ratio(self) -> float:
@@ -69,7 +69,7 @@ class ProblemRegrets(NamedTuple):
     losses: str
     problem: lab.Problem
     seeds: range
-    regrets: NDArray[np.float64]
+    regrets: Floats
 
 
 def play(tuning: Tuning, delays: str, losses: str, problem: lab.Problem, seeds: range, workers: int) -> ProblemRegrets:

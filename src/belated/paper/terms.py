@@ -12,14 +12,13 @@ With Phi_t(L) = max over the simplex of -<x, L> - F_t(x), Lobs_t what has arrive
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from belated import kernels, lab
+from belated.arrays import Floats, Integers
 from belated.bounds import clip
 from belated.lab.games.compiled import Compiled
 from belated.tunings import Tuning, outstanding_counts, schedule
 
-Floats = NDArray[np.float64]
 NOISE = 1e-11  # of differences of potentials, relative to L
 
 
@@ -31,7 +30,7 @@ class Terms(NamedTuple):
     b_limit: Floats  # sum_i l_i x_i missing_i / beta_t, whose mean is at most o_t / beta_t
     c: Floats  # (C) of the game that ends with round t
     beta: Floats
-    outstanding: NDArray[np.int64]
+    outstanding: Integers
     noise: Floats  # rounding errors of the potentials, whose size is that of L
     identity_gap: Floats  # (A) + (B) + the growth of (C), with the drawn arm, minus its loss: 0
     estimate_gap: Floats  # between Lobs_t of the game and the estimates by their definition, relative

@@ -5,11 +5,10 @@ from datetime import UTC, datetime
 from typing import NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
+from belated.arrays import Floats
 from belated.replay.tables import Column, refuse
 
-Floats = NDArray[np.float64]
 NUMBER, NAIVE, AWARE = "a number", "a date-time without time zone", "a date-time with time zone"
 EPOCHS = {NAIVE: datetime(1970, 1, 1), AWARE: datetime(1970, 1, 1, tzinfo=UTC)}
 EXAMPLE = "2024-05-01T12:30:00+02:00"

@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from belated.arrays import Floats, Integers
 from belated.errors import InvalidInput
-from belated.replay.cells import NUMBER, Floats, instants, kind_of, numbers
+from belated.replay.cells import NUMBER, instants, kind_of, numbers
 from belated.replay.tables import Chunk, Column, LogTable, open_table, refuse
-
-Integers = NDArray[np.int64]
 
 
 @final

@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from belated.arrays import Floats
+
 DATA = Path(__file__).parent / "data" / "new_york_2013.npz"
 LONGEST = 180  # minutes of delay that make the loss 1
 NEVER_LANDED = 65535
@@ -17,9 +19,9 @@ NEVER_LANDED = 65535
 class Flights(NamedTuple):
     """Rounds in order of time. An arm is an airport, and the loss of every arm is known."""
 
-    losses: NDArray[np.float64]  # (n, 3), arrival delay / 180 minutes, clipped to [0, 1], 1 if cancelled or diverted
-    landed: NDArray[np.float64]  # (n, 3), seconds since 2013-01-01 UTC, infinite for never
-    times: NDArray[np.float64]  # (n,), of the decision
+    losses: Floats  # (n, 3), arrival delay / 180 minutes, clipped to [0, 1], 1 if cancelled or diverted
+    landed: Floats  # (n, 3), seconds since 2013-01-01 UTC, infinite for never
+    times: Floats  # (n,), of the decision
     destinations: NDArray[np.str_]
     arm_names: tuple[str, ...]
 

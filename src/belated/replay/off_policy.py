@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from belated.arrays import Floats, Integers
 from belated.errors import InvalidInput
 from belated.lab.problems.delays import NEVER
 from belated.lab.progress import Progress
@@ -25,7 +25,6 @@ from belated.replay.waiting import delays_in_rounds
 from belated.tunings import AdaptiveExp3, Advanced, Shadow, Simple, Tsallis, Tuning
 from belated.validation import whole_number
 
-Floats = NDArray[np.float64]
 UNIFORM: Final = "uniform"
 LOGGED: Final = "logged"
 Policy = Tuning | int | Literal["uniform", "logged"]  # a number means always that arm
@@ -124,7 +123,7 @@ def _learned(log: Log, tuning: Tuning, losses: Floats, probabilities: Floats, pr
     return chances
 
 
-def _reports(log: Log, delays: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+def _reports(log: Log, delays: Integers) -> Iterator[tuple[int, int]]:
     """All feedback in the order it came, each as the first round that can use it and the round it belongs to."""
     order = np.argsort(log.outcome_times, kind="stable")
     order = order[delays[order] < NEVER]

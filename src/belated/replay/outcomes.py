@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from belated.arrays import Floats
 from belated.errors import InvalidInput
 from belated.replay.decision_log import Log
 from belated.validation import as_float, truth
-
-Floats = NDArray[np.float64]
 
 
 @final

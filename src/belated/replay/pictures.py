@@ -4,15 +4,14 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from belated.arrays import Integers
 from belated.bounds import clip
 from belated.lab.problems.delays import NEVER
 from belated.replay.waiting import WaitingTimes
 from belated.reports import Figure, Table, columns_of, lines
 from belated.tunings import outstanding_counts
 
-Integers = NDArray[np.int64]
 LEVELS = ("half of them", "9 in 10", "99 in 100", "all")
 POINTS = 300  # of a curve, more than a screen can show
 UNITS = (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))

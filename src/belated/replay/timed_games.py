@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
+from belated.arrays import Floats, Integers
 from belated.errors import InvalidInput
 from belated.lab.games.play import as_checkpoints
 from belated.lab.progress import Progress
@@ -20,8 +21,6 @@ from belated.learner.ftrl import FTRL, Learner
 from belated.tunings import Tuning
 from belated.validation import as_loss, positive_number, whole_number
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Make = Callable[[int, int], Learner]  # from the number of arms and a seed
 STRIDE = 1000  # rounds between two looks at the progress
 

@@ -3,16 +3,14 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from belated.arrays import Floats, Integers
 from belated.bounds import best_skipping, clip
 from belated.errors import InvalidInput
 from belated.lab.problems.delays import NEVER
 from belated.replay.decision_log import Log
 from belated.tunings import outstanding_counts
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 LEVELS = (0.5, 0.9, 0.99, 1.0)
 
 
@@ -80,7 +78,7 @@ def measure_times(n_arms: int, times: Floats, outcome_times: Floats) -> WaitingT
     )
 
 
-def quantiles(values: NDArray[np.float64] | NDArray[np.int64]) -> Quantiles:
+def quantiles(values: Floats | Integers) -> Quantiles:
     """The quantiles at LEVELS. Each is a value that occurs, never an average of two."""
     if values.size == 0:
         return Quantiles(*[float("nan")] * 4)

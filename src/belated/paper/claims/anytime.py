@@ -3,9 +3,9 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from belated import lab
+from belated.arrays import Floats
 from belated.lab.algorithms import setting_of
 from belated.lab.games.play import Driver
 from belated.lab.intervals import half_width
@@ -22,7 +22,7 @@ STEP = 25  # rounds from one point of the curves to the next
 class Run(NamedTuple):
     """A game."""
 
-    regret: NDArray[np.float64]
+    regret: Floats
     restarts: list[bool]
 
 

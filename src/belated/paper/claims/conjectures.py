@@ -1,9 +1,9 @@
 """Claim 11, the discussion's two conjectures, as experiments: nothing is judged."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from belated import lab
+from belated.arrays import Floats, Integers
 from belated.lab.intervals import half_width
 from belated.paper.claim import Claim, ClaimKind, Effort, Finding
 from belated.reports import Figure, Table, columns_of, lines
@@ -18,7 +18,7 @@ STOCHASTIC: dict[str, tuple[Tuning, lab.Delays]] = {
 }
 
 
-def growth(rounds: NDArray[np.int64], regret: NDArray[np.float64]) -> tuple[float, str]:
+def growth(rounds: Integers, regret: Floats) -> tuple[float, str]:
     """Slope on a double-logarithmic scale over the last decade; which of a + b ln n, a + b sqrt(n) fits it better."""
     last = rounds >= rounds[-1] / 10
     n, values = rounds[last].astype(float), regret[last]

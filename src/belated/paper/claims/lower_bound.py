@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from belated import bounds, lab
+from belated.arrays import Floats
 from belated.paper.claim import Check, Claim, ClaimKind, Effort, Finding, exactly, near
 from belated.reports import Figure, Table, columns_of, lines
 from belated.tunings import Simple
@@ -46,7 +46,7 @@ def measure(delay: int, n_rounds: int, effort: Effort) -> tuple[Distance, Check]
     return Distance(delay, bounds.theorem_1(N_ARMS, np.full(n_rounds, delay)), largest, least), check
 
 
-def play(problem: lab.Problem, seeds: range, workers: int) -> NDArray[np.float64]:
+def play(problem: lab.Problem, seeds: range, workers: int) -> Floats:
     """The simple tuning's regret of every seed: with one delay for all there is nothing to skip."""
     curves = lab.play(Simple(), problem, seeds, checkpoints=[problem.n_rounds], workers=workers)
     return np.asarray(curves.expected[:, -1])

@@ -7,8 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from belated import lab
+from belated.arrays import Floats
 from belated.paper.claim import STANDARD_ERRORS, Check, Claim, ClaimKind, Effort, Finding, at_most, exactly
-from belated.paper.terms import Floats, Terms, follow
+from belated.paper.terms import Terms, follow
 from belated.reports import Figure, columns_of, lines
 from belated.tunings import Advanced, Simple, Tuning
 

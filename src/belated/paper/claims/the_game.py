@@ -1,9 +1,9 @@
 """Claim 1, the game (ZS20, Section 2): what is outstanding adds up to D, and the tunings are proper and anytime."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from belated import lab
+from belated.arrays import Floats, Integers
 from belated.bounds import clip
 from belated.lab.games.compiled import Compiled
 from belated.learner.ftrl import FTRL
@@ -11,7 +11,6 @@ from belated.paper.claim import Check, Claim, ClaimKind, Effort, Finding, exactl
 from belated.paper.grid import DELAYS
 from belated.tunings import Advanced, Simple, Tuning, outstanding_counts, schedule
 
-Integers = NDArray[np.int64]
 TUNINGS: tuple[Tuning, ...] = (Simple(), Advanced())
 
 
@@ -41,9 +40,7 @@ def is_proper(tuning: Tuning, delays: Integers, generator: np.random.Generator) 
     return is_rising and bool(is_same)
 
 
-def arms_of(
-    tuning: Tuning, delays: Integers, losses: NDArray[np.float64], seed: int
-) -> tuple[Integers, NDArray[np.float64]]:
+def arms_of(tuning: Tuning, delays: Integers, losses: Floats, seed: int) -> tuple[Integers, Floats]:
     """The arms and expected losses of a compiled game."""
     n, k = losses.shape
     game = Compiled(tuning, lab.Problem(lab.GivenLosses(losses), lab.GivenDelays(delays), k, n), delays, seed)
@@ -51,7 +48,7 @@ def arms_of(
     return game.arms.astype(np.int64), expected
 
 
-def learner_arms(tuning: Tuning, delays: Integers, losses: NDArray[np.float64], seed: int) -> list[int]:
+def learner_arms(tuning: Tuning, delays: Integers, losses: Floats, seed: int) -> list[int]:
     """The arms that the learner draws through ask and tell."""
     learner, due, arms = FTRL(losses.shape[1], tuning, seed=seed), {}, []  # type: ignore[var-annotated]
     for t, delay in enumerate(delays.tolist()):

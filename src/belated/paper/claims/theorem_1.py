@@ -3,9 +3,9 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from belated import bounds, lab
+from belated.arrays import Integers
 from belated.paper import grid
 from belated.paper.claim import Check, Claim, ClaimKind, Effort, Finding, exactly
 from belated.paper.claims.the_game import random_delays
@@ -35,7 +35,7 @@ class Steady(Tuning):
 def general_bound(tuning: Tuning) -> grid.Bound:
     """4 sqrt(kn) + beta_n ln k + sum_t o_t / beta_t."""
 
-    def bound(n_arms: int, delays: NDArray[np.int64]) -> float:
+    def bound(n_arms: int, delays: Integers) -> float:
         return bounds.theorem_3(n_arms, delays, schedule(tuning, n_arms, delays).beta)
 
     return bound

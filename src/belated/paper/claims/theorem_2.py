@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from belated import bounds, lab
+from belated.arrays import Integers
 from belated.paper import grid
 from belated.paper.claim import Check, Claim, ClaimKind, Effort, Finding, exactly
 from belated.paper.claims.the_game import random_delays
@@ -31,7 +31,7 @@ class Lemmas(NamedTuple):
     are_few: bool  # |S| <= 2 sqrt(D~ ln k)
 
 
-def lemmas_of(n_arms: int, delays: NDArray[np.int64]) -> Lemmas:
+def lemmas_of(n_arms: int, delays: Integers) -> Lemmas:
     """All of them, exactly."""
     fast, printed = schedule(Advanced(), n_arms, delays), algorithm_2(n_arms, delays.tolist())
     skipped = {s for s, t in enumerate(fast.skipped_in.tolist(), 1) if t}

@@ -5,9 +5,9 @@ import math
 from collections.abc import Callable, Collection
 
 import numpy as np
-from numpy.typing import NDArray
 
 from belated import bounds, lab
+from belated.arrays import Floats, Integers
 from belated.bounds import clip
 from belated.paper import grid
 from belated.paper.claim import Check, Claim, ClaimKind, Effort, Finding, exactly
@@ -15,15 +15,13 @@ from belated.paper.claims.theorem_1 import Cautious
 from belated.reports import Figure, Table, columns_of, lines
 from belated.tunings import Advanced, Schedule, Simple, Tuning, schedule
 
-Integers = NDArray[np.int64]
-
 
 def longest(delays: Integers, size: int) -> list[int]:
     """The rounds with the longest delays."""
     return [int(s) + 1 for s in np.argsort(-clip(delays), kind="stable")[:size]]
 
 
-def missing_costs(delays: Integers, rates: Schedule) -> NDArray[np.float64]:
+def missing_costs(delays: Integers, rates: Schedule) -> Floats:
     """H_s = sum of 1 / beta_t over the rounds t that s is missing in, of every round s."""
     rounds = np.arange(1, delays.size + 1)
     with np.errstate(divide="ignore"):
@@ -61,7 +59,7 @@ def bound_with(name: str, tuning: Tuning) -> grid.Bound:
     return bound
 
 
-def cost_of(chosen: Collection[int], costs: NDArray[np.float64]) -> float:
+def cost_of(chosen: Collection[int], costs: Floats) -> float:
     """|S| + sum of H_s over the rounds outside S: Theorem 3's last two terms, at most."""
     return len(chosen) + math.fsum(cost for s, cost in enumerate(costs.tolist(), 1) if s not in chosen)
 

@@ -6,15 +6,14 @@ TCS19: Thune, Cesa-Bianchi & Seldin, Nonstochastic Multiarmed Bandits with Unres
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from belated import bounds, lab
+from belated.arrays import Floats
 from belated.lab.intervals import half_width
 from belated.paper.claim import Claim, ClaimKind, Effort, Finding, at_most, exactly
 from belated.reports import Figure, columns_of, lines
 from belated.tunings import Advanced, Simple
 
-Floats = NDArray[np.float64]
 N_ARMS = 2
 TUNINGS = {"simple": Simple(), "advanced": Advanced()}
 BOUNDS = {"simple": bounds.theorem_1, "advanced": bounds.theorem_2}

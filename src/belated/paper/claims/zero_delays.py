@@ -1,14 +1,13 @@
 """Claim 8: without delays both tunings are Tsallis-INF (Zimmert & Seldin 2019)."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from belated import kernels, lab
+from belated.arrays import Floats
 from belated.lab.games.compiled import Compiled
 from belated.paper.claim import Claim, ClaimKind, Effort, Finding, exactly
 from belated.tunings import Advanced, Simple, Tsallis, Tuning
 
-Floats = NDArray[np.float64]
 TUNINGS: tuple[Tuning, ...] = (Simple(), Advanced(), Tsallis())
 
 
