@@ -3,7 +3,7 @@
 import copy
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -25,21 +25,15 @@ from belated.baselines import (
     TsallisReducedVariance,
     UniformRandom,
     WaitingDoubling,
-    bold,
-    composite,
-    delayed_ucb,
     doubling,
     masoudian_2024,
-    queued,
-    skipper,
-    solid,
-    tsallis_reduced_variance,
 )
 from belated.baselines.doubling_epochs import Epoch
 from belated.baselines.seeds import Seeds, generator_of
 from belated.bounds import clip
 from belated.errors import DuplicateReport, InvalidInput, UnknownRound
-from belated.tunings import Exp3, Tsallis, outstanding_counts
+from belated.tunings import Tsallis, outstanding_counts
+from tests.support.bandits import coins, play_known, random_delays, regret
 from tests.support.catalogue import BASELINES, NOT_LEARNING, Maker
 from tests.support.oracles import exact_argmin, play
 
@@ -69,42 +63,6 @@ class Recorder:
 
     def distribution(self) -> Floats:
         return np.full(self.n_arms, 1 / self.n_arms)
-
-
-def coins(n: int, means: Sequence[float], seed: int) -> Floats:
-    """Bernoulli losses."""
-    return (np.random.default_rng(seed).random((n, len(means))) < means).astype(float)
-
-
-def play_known(learner: Skipper | Doubling, delays: Sequence[int], losses: Floats) -> list[Decision]:
-    """A game in which every delay is known when the arm is drawn."""
-    due: dict[int, list[int]] = {}
-    decisions: list[Decision] = []
-    for t, delay in enumerate(delays, 1):
-        decisions.append(learner.ask(delay))
-        due.setdefault(t + delay, []).append(t)
-        for s in due.pop(t, []):
-            learner.tell(s, float(losses[s - 1, decisions[s - 1].arm]))
-    return decisions
-
-
-def regret(decisions: Sequence[Decision], losses: Floats) -> float:
-    suffered = losses[np.arange(len(losses)), [decision.arm for decision in decisions]].sum()
-    return float(suffered - losses.sum(axis=0).min())
-
-
-def assert_bounded(
-    run: Callable[[int, Floats], Sequence[Decision]], bound: float, n: int, means: Sequence[float], seeds: int = 6
-) -> None:
-    """Mean regret <= bound, and the bound is one that uniform play would break."""
-    games = [coins(n, means, seed) for seed in range(seeds)]
-    mean = np.mean([regret(run(seed, losses), losses) for seed, losses in enumerate(games)])
-    uniform = np.mean([losses.mean(axis=1).sum() - losses.sum(axis=0).min() for losses in games])
-    assert mean <= bound < uniform, (mean, bound, uniform)
-
-
-def random_delays(n: int, longest: int, seed: int) -> list[int]:
-    return np.random.default_rng(seed).integers(0, longest + 1, n).tolist()  # type: ignore[no-any-return]
 
 
 # --- all of them
@@ -247,21 +205,6 @@ def test_reduced_variance_estimates_are_unbiased() -> None:
     np.testing.assert_allclose(mean, loss, rtol=1e-9)
 
 
-def test_reduced_variance_keeps_its_bound() -> None:
-    n = 3000
-    bound = tsallis_reduced_variance.bound(2, n)
-    assert bound == pytest.approx(2 * math.sqrt(6000) + 20 * math.log(3000) + 16)
-    for paper_rates in (True, False):
-        assert_bounded(
-            lambda seed, losses, rates=paper_rates: play(  # type: ignore[misc]
-                TsallisReducedVariance(2, paper_rates=rates, seed=seed), [0] * n, losses
-            ),
-            bound,
-            n,
-            (0.1, 0.6),
-        )
-
-
 # --- Delayed-UCB1
 
 
@@ -283,20 +226,6 @@ def test_delayed_ucb_plays_the_largest_index_of_what_it_has_seen() -> None:
             assert not rewards[arms[t - 1]]
     assert by_index > 350
     assert arms[:3] == [0, 1, 2]
-
-
-def test_delayed_ucb_and_queued_ucb_keep_their_bounds() -> None:
-    n, delay, gaps = 2000, 20, (0.0, 0.7, 0.5)
-    expected = 8 * math.log(n) * (1 / 0.7 + 2) + 3.5 * 1.2 + 1.2 * delay
-    assert delayed_ucb.bound(gaps, n, delay) == pytest.approx(expected)
-    assert queued.bound(gaps, n, delay) == pytest.approx(expected + (math.pi**2 / 3 - 2.5) * 1.2)
-    for make in (DelayedUCB1, Queued):
-        assert_bounded(
-            lambda seed, losses, make=make: play(make(3, seed=seed), [delay] * n, losses),  # type: ignore[misc]
-            delayed_ucb.bound(gaps, n, delay),
-            n,
-            (0.2, 0.9, 0.7),
-        )
 
 
 # --- QPM-D
@@ -350,14 +279,6 @@ def test_bold_is_its_base_without_delays_and_interleaved_bases_with_a_fixed_dela
         assert [decision[1:] for decision in own] == [decision[1:] for decision in decisions[lane::3]]
 
 
-def test_bold_keeps_its_bound() -> None:
-    n, delay = 2000, 10
-    assert bold.bound(2, n, delay) == pytest.approx(4 * math.sqrt(2 * n * 11) + 11)
-    assert_bounded(
-        lambda seed, losses: play(BOLD(2, seed=seed), [delay] * n, losses), bold.bound(2, n, delay), n, (0.0, 1.0)
-    )
-
-
 # --- Skipper
 
 
@@ -372,37 +293,6 @@ def test_skipper_keeps_long_delays_from_the_base() -> None:
     arrived = sorted((t + delays[t - 1], t) for t in kept if t + delays[t - 1] <= 100)
     assert [round for round, _ in base.told] == [kept.index(t) + 1 for _, t in arrived]
     assert [loss for _, loss in base.told] == [(round % 3) / 2 for round, _ in base.told]
-
-
-def test_skipper_keeps_its_bound_on_the_unbalanced_example() -> None:
-    n, k = 3000, 2
-    late = int(math.sqrt(k * n / math.log(k)))
-    delays = [n - t if t <= late else 0 for t in range(1, n + 1)]
-    eta = skipper.dew_rate(k, delays, beta=5)
-    assert eta == pytest.approx(math.sqrt(math.log(2) / (math.e * n)))
-    bound = skipper.bound(k, delays, beta=5)
-    assert bound == pytest.approx(late + math.log(2) / eta + eta * math.e * n)
-    assert bound < skipper.bound(k, delays) / 5
-    assert_bounded(
-        lambda seed, losses: play_known(
-            Skipper(k, 5, lambda k, seed: FTRL(k, Exp3(eta), seed=seed), seed=seed), delays, losses
-        ),
-        bound,
-        n,
-        (0.0, 1.0),
-    )
-
-
-def test_dew_keeps_its_bound() -> None:
-    n, k, delays = 3000, 2, [10] * 3000
-    total = sum(min(10, 3000 - t) for t in range(1, 3001))
-    assert skipper.dew_rate(k, delays) == pytest.approx(
-        min(math.sqrt(math.log(2) / (math.e * n + total)), 1 / (40 * math.e))
-    )
-    base = Exp3(skipper.dew_rate(k, delays))
-    assert_bounded(
-        lambda seed, losses: play(FTRL(k, base, seed=seed), delays, losses), skipper.bound(k, delays), n, (0.0, 1.0)
-    )
 
 
 # --- doubling
@@ -508,20 +398,6 @@ def test_waiting_doubling_drops_what_it_no_longer_waits_for() -> None:
     np.testing.assert_allclose(late.distribution(), 0.5, rtol=1e-12)
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_doubling_keeps_its_bound(known: bool) -> None:
-    n, k = 4000, 2
-    late = int(math.sqrt(k * n / math.log(k)))
-    delays = [n - t if t <= late else 2 for t in range(1, n + 1)]
-
-    def run(seed: int, losses: Floats) -> list[Decision]:
-        if known:
-            return play_known(Doubling(k, seed=seed), delays, losses)
-        return play(WaitingDoubling(k, seed=seed), delays, losses)
-
-    assert_bounded(run, doubling.bound(k, delays, known=known), n, (0.0, 1.0))
-
-
 def test_bzcbb_epochs_are_the_definition() -> None:
     n, k = 400, 3
     delays = random_delays(n, 12, 3)
@@ -592,14 +468,6 @@ def test_composite_uses_the_sum_only() -> None:
     assert one.updates > 10
 
 
-def test_composite_keeps_its_bound() -> None:
-    n, d = 6000, 2
-    assert composite.bound(2, n, d) == pytest.approx(8 * math.sqrt(2 * 9 * n * math.log(2)))
-    assert_bounded(
-        lambda seed, losses: play(Composite(2, d, seed=seed), [1] * n, losses), composite.bound(2, n, d), n, (0.0, 1.0)
-    )
-
-
 # --- SOLID
 
 
@@ -640,21 +508,6 @@ def test_solid_refuses_what_is_no_vector_of_losses() -> None:
     assert (learner.distribution() == x).all()
     assert copy.deepcopy(learner).ask() == learner.ask()
     assert SOLID(1, seed=1).ask() == Decision(1, 0, 1.0)
-
-
-def test_solid_keeps_its_bound() -> None:
-    n, delay = 1000, 5
-    assert solid.bound(3, n, n * delay) == pytest.approx(2 * math.sqrt(11 * n * math.log(3)))
-
-    def run(seed: int, losses: Floats) -> list[Decision]:
-        learner, decisions = SOLID(3, seed=seed), []
-        for t in range(1, n + 1):
-            decisions.append(learner.ask())
-            if t > delay:
-                learner.tell_vector(t - delay, losses[t - delay - 1])
-        return decisions
-
-    assert_bounded(run, solid.bound(3, n, n * delay), n, (0.2, 0.8, 0.9))
 
 
 # --- Masoudian, Zimmert, Seldin 2024

@@ -1,43 +1,15 @@
 """`belated replay`: the page of a log, the page of the flights, and what it refuses."""
 
-import csv
-import html
 import json
-import random
-import re
 import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from belated import cli, replay
 from belated.errors import InvalidInput
 from belated.replay import log_study, pictures
-from belated.replay.flight_study import study
-
-runner = CliRunner()
-RATES, CHOSEN = {"a": 0.2, "<b>": 0.6}, {"a": 0.75, "<b>": 0.25}
-
-
-def write_log(path: Path, rows: int = 3000, *, has_probability: bool = True) -> Path:
-    draw = random.Random(3)  # noqa: S311
-    names = ["time", "arm", "outcome", "outcome_time", *(["probability"] if has_probability else [])]
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(names)
-        for second in range(rows):
-            arm = draw.choices(list(CHOSEN), list(CHOSEN.values()))[0]
-            known = [int(draw.random() < RATES[arm]), second + draw.expovariate(0.1)]
-            row = [second, arm, *(known if draw.random() > 0.1 else ["", ""]), CHOSEN[arm]]
-            writer.writerow(row[: len(names)])
-    return path
-
-
-def run(*arguments: str) -> str:
-    result = runner.invoke(cli.app, ["replay", *arguments], catch_exceptions=False)
-    assert result.exit_code == 0
-    return result.stdout
+from tests.support.replays import run, write_log
 
 
 def test_a_log_with_probabilities_is_judged(tmp_path: Path) -> None:
@@ -61,12 +33,6 @@ def test_a_log_with_probabilities_is_judged(tmp_path: Path) -> None:
     assert "always &lt;b&gt;" in page
     assert "<b>" not in page.split("<main>")[1].split('class="facts"')[0]
     assert {path.name for path in (out / "numbers").iterdir()} == {"delays.csv", "backlog.csv", "off-policy.csv"}
-
-
-def test_losses_are_the_other_way_round(tmp_path: Path) -> None:
-    run(str(write_log(tmp_path / "log.csv")), "--out", str(tmp_path / "out"))
-    results = json.loads((tmp_path / "out" / "results.json").read_text())["results"]
-    assert results["estimates"][0]["name"] == "always a"
 
 
 def test_without_probabilities_only_the_past_is_told(tmp_path: Path) -> None:
@@ -109,19 +75,6 @@ def test_other_names_and_ranges(tmp_path: Path) -> None:
     assert "rewards from 0 to 50" in said
 
 
-ODD = ("[/b]", "[red]", "a$_$b", "x" * 80, "\N{PARTY POPPER}", "<i>", "v_t")
-
-
-def test_names_are_left_as_they_are(tmp_path: Path) -> None:
-    rows = [f"{t},{ODD[t % len(ODD)]},{t % 2},{t + 1},0.2" for t in range(700)]
-    (tmp_path / "log.csv").write_text("\n".join(["time,arm,outcome,outcome_time,probability", *rows]))
-    said = run(str(tmp_path / "log.csv"), "--out", str(tmp_path / "out"))
-    page = (tmp_path / "out" / "report.html").read_text()
-    for name in ODD:
-        assert name[:8] in said
-        assert html.escape(name) in page
-
-
 def test_an_error_with_markup_in_it_is_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,18 +84,6 @@ def test_an_error_with_markup_in_it_is_printed(
         cli.main()
     assert stopped.value.code == 2
     assert "line 2, column 'outcome': '[/b]' is not a finite number" in capsys.readouterr().err
-
-
-def test_a_wrong_column_of_arms_is_noticed_and_does_not_flood(tmp_path: Path) -> None:
-    rows = [f"{t},user{t},{t % 2},{t + 1},0.5" for t in range(300)]
-    (tmp_path / "log.csv").write_text("\n".join(["time,arm,outcome,outcome_time,probability", *rows]))
-    said = " ".join(run(str(tmp_path / "log.csv"), "--out", str(tmp_path / "out")).split())
-    assert "There are 300 arms in 300 decisions. Is this the right column of arms?" in said
-    assert "too few outcomes to name a best" in said
-    assert "285 arms in between are in results.json" in said
-    assert said.count("always user") < 30
-    results = json.loads((tmp_path / "out" / "results.json").read_text())["results"]
-    assert len(results["estimates"]) == 300 + 7
 
 
 def test_an_option_without_effect_is_refused(tmp_path: Path) -> None:
@@ -180,26 +121,3 @@ def test_waiting_times_in_words() -> None:
     ]
     assert pictures.in_words(5400, has_dates=False) == "5,400"
     assert words(float("nan")) == "-"
-
-
-def test_the_flights_are_the_built_in_example(tmp_path: Path) -> None:
-    said = run("--out", str(tmp_path))
-    assert "22,305 rounds" in said
-    told = set(re.findall(r"(\w+) +(\d+\xa0±\xa0\d+) +([\d,]+) +([\d,]+) +([\d,]+) +(\d+)", said))
-    document = (Path(__file__).parent.parent.parent / "docs" / "replay.md").read_text()
-    rows = {f"| `{row[0]}` | {' | '.join(row[1:])} |".replace("\xa0", " ") for row in told}
-    assert len(rows) == 10
-    assert all(row in document for row in rows), rows
-    results = json.loads((tmp_path / "results.json").read_text())["results"]
-    plain, waited = results["plain"], results["wait of 24 hours"]
-    assert set(plain) == set(waited) == {"Shadow", "Simple", "Advanced", "AdaptiveExp3", "Tsallis"}
-    for name in plain:
-        assert plain[name]["most outstanding"][0] > 500
-        assert waited[name]["most outstanding"][0] < 100
-        assert 0 < plain[name]["regret"][0] < results["uniform regret"]
-
-
-def test_the_study_of_the_flights_repeats() -> None:
-    first, second = study(range(1)), study(range(1))
-    assert first.headline == second.headline
-    assert first.tables == second.tables

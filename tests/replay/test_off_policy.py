@@ -1,48 +1,18 @@
 """Off-policy estimates: known problems, all losses known, the truth beside what the log says."""
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 
-from belated import FTRL
 from belated.arrays import Floats
 from belated.errors import InvalidInput
 from belated.replay import LOGGED, UNIFORM, Log, Outcomes, delays_in_rounds, evaluate, evaluate_all
 from belated.replay.off_policy import default_policies, policy_weights
 from belated.tunings import AdaptiveExp3, Advanced, Shadow, Simple, Tsallis, Tuning, schedule
+from tests.support.off_policy import all_probabilities, assert_unbiased_and_covered, log_of, world
 from tests.support.oracles import slow_argmin
-
-
-class World(NamedTuple):
-    """A problem fixed in advance: every arm's mean loss in every round, and when feedback comes, if it does."""
-
-    means: Floats
-    times: Floats
-    outcome_times: Floats
-    logging: Floats  # the probability of each arm in every round
-
-
-def world(n: int = 150, *, is_skewed: bool, seed: int = 5) -> World:
-    generator = np.random.default_rng(seed)
-    means = np.tile([0.3, 0.5, 0.7], (n, 1))
-    means[n // 2 :] = means[n // 2 :, ::-1]  # and then the world turns over
-    times = np.cumsum(generator.exponential(1.0, n))
-    waits = np.where(generator.random(n) < 0.1, math.inf, generator.exponential(8.0, n))
-    turning = 0.2 * np.sin(np.arange(n) / 7)
-    skewed = np.column_stack([0.5 + turning, 0.3 - turning / 2, 0.2 - turning / 2])
-    return World(means, times, times + waits, skewed if is_skewed else np.full((n, 3), 1 / 3))
-
-
-def log_of(problem: World, generator: np.random.Generator) -> Log:
-    n = problem.times.size
-    arms = (generator.random(n)[:, None] > np.cumsum(problem.logging, axis=1)).sum(axis=1).clip(0, 2)
-    rounds = np.arange(n)
-    losses = (generator.random((n, 3)) < problem.means)[rounds, arms].astype(float)
-    outcomes = np.where(np.isfinite(problem.outcome_times), losses, math.nan)
-    chances = problem.logging[rounds, arms]
-    return Log(("a", "b", "c"), problem.times, arms, outcomes, problem.outcome_times, chances)
 
 
 def literal_distributions(log: Log, tuning: Tuning) -> Floats:
@@ -68,60 +38,12 @@ def test_a_learner_knows_only_what_had_come_weighted_by_the_logged_probabilities
     np.testing.assert_allclose(policy_weights(log, tuning, log.outcomes), expected, rtol=1e-9)
 
 
-def true_value(problem: World, log: Log, policy: Any) -> float:
-    """The mean of <x_t, mean losses of round t> over the rounds whose outcome comes."""
-    came = np.isfinite(problem.outcome_times)
-    if policy == UNIFORM:
-        return float(problem.means[came].mean())
-    if isinstance(policy, int):
-        return float(problem.means[came, policy].mean())
-    x = all_probabilities(log, policy) if isinstance(policy, Tuning) else problem.logging
-    return float((x * problem.means).sum(axis=1)[came].mean())
-
-
-def all_probabilities(log: Log, tuning: Tuning) -> Floats:
-    """Every arm's x_t: a twin is fed the same log, and asked for its whole distribution."""
-    learner = FTRL(3, tuning, seed=0)
-    told: set[int] = set()
-    assert log.probabilities is not None
-    x = np.empty((log.times.size, 3))
-    for t, now in enumerate(log.times):
-        ready = set(np.flatnonzero(log.outcome_times[:t] <= now).tolist()) - told
-        for s in sorted(ready, key=lambda s: log.outcome_times[s]):
-            learner.tell(s + 1, float(log.outcomes[s]))
-            told.add(s)
-        x[t] = learner.distribution()
-        learner.record(int(log.arms[t]), float(log.probabilities[t]))
-    return x
-
-
 def test_a_shadow_is_told_in_the_order_in_which_outcomes_came() -> None:
     log = log_of(world(600, is_skewed=True), np.random.default_rng(2))
     x = all_probabilities(log, Shadow(switch_threshold=0.01))
     assert log.probabilities is not None
     expected = x[np.arange(600), log.arms] / log.probabilities
     assert policy_weights(log, Shadow(switch_threshold=0.01), log.outcomes).tolist() == expected.tolist()
-
-
-POLICIES: list[Any] = [Shadow(), Simple(), Tsallis(), 0, 1, 2, UNIFORM, LOGGED]
-
-
-@pytest.mark.parametrize("is_skewed", [False, True])
-@pytest.mark.parametrize("policy", POLICIES, ids=str)
-def test_estimates_are_unbiased_and_their_intervals_cover(policy: Any, is_skewed: bool) -> None:
-    """200 logs of one world: the mean error is nil within 4 standard errors, and 90 to 99% of the intervals cover."""
-    problem, n_logs = world(is_skewed=is_skewed), 200
-    errors, covered = [], []
-    for seed in range(n_logs):
-        log = log_of(problem, np.random.default_rng(seed))
-        estimate, truth = evaluate(log, policy), true_value(problem, log, policy)
-        errors.append((estimate.ips.value - truth, estimate.snips.value - truth))
-        covered.append([one.low <= truth <= one.high for one in (estimate.ips, estimate.snips)])
-    means, spreads = np.mean(errors, axis=0), np.std(errors, axis=0, ddof=1)
-    assert abs(means[0]) < 4 * spreads[0] / math.sqrt(n_logs)
-    assert abs(means[1]) < 4 * spreads[1] / math.sqrt(n_logs) + 0.005  # a ratio is unbiased in the limit only
-    shares = np.mean(covered, axis=0)
-    assert ((shares >= 0.9) & (shares <= 0.99)).all(), shares
 
 
 def test_the_logged_policy_is_the_plain_mean() -> None:
@@ -188,3 +110,9 @@ def test_what_cannot_be_evaluated_is_refused() -> None:
 def test_ranges_are_checked(settings: Any) -> None:
     with pytest.raises(InvalidInput):
         Outcomes(*settings)
+
+
+@pytest.mark.parametrize("is_skewed", [False, True])
+@pytest.mark.parametrize("policy", [0, 1, 2, UNIFORM, LOGGED], ids=str)
+def test_estimates_are_unbiased_and_their_intervals_cover(policy: Any, is_skewed: bool) -> None:
+    assert_unbiased_and_covered(policy, is_skewed=is_skewed)
