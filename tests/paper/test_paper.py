@@ -158,7 +158,7 @@ def test_a_folder_that_cannot_be_is_refused_before_any_work(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("only", ["", " , "])
 def test_no_claim_at_all_is_refused(only: str) -> None:
-    with pytest.raises(InvalidInput, match="names no claim; there are the-game"):
+    with pytest.raises(InvalidInput, match=r"names no claim\. The claims are the-game"):
         runner.invoke(cli.app, ["paper", "--only", only], catch_exceptions=False)
 
 

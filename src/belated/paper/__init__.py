@@ -1,6 +1,6 @@
-"""The paper, executable: every claim of ZS20 as a measured verdict.
+"""Tries every claim of ZS20 and gives each a measured verdict.
 
-ZS20: Zimmert & Seldin, An Optimal Algorithm for Adversarial Bandits with Arbitrary Delays, AISTATS 2020.
+ZS20 is Zimmert & Seldin, An Optimal Algorithm for Adversarial Bandits with Arbitrary Delays, AISTATS 2020.
 """
 
 from belated.paper.claim import Check, Claim, ClaimKind, Effort, Finding, Verdict

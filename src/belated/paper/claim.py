@@ -1,4 +1,4 @@
-"""A claim: what it says, how to find out, and what was found. Plain data."""
+"""A claim, the function that tries it, and its findings, as plain data."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -15,11 +15,11 @@ from belated.reports import Figure, Table
 T = TypeVar("T")
 SEEDS_APART = 1000
 Samples = Sequence[float] | Floats  # one for each seed
-STANDARD_ERRORS = 5.0  # an equality of means fails beyond so many: chance alone does it in one report of a thousand
+STANDARD_ERRORS = 5.0  # an equality of means fails beyond this. By chance alone, one report in a thousand fails
 
 
 class ClaimKind(StrEnum):
-    """What a claim is: only a theorem that fails makes the command fail."""
+    """The kind of a claim. The command fails only if a theorem fails."""
 
     THEOREM = "theorem"
     MEASUREMENT = "measurement"
@@ -27,11 +27,11 @@ class ClaimKind(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What became of a claim, from good to bad."""
+    """The verdict on a claim, from good to bad."""
 
-    SHOWN = "shown"  # an experiment: there is nothing to judge
+    SHOWN = "shown"  # an experiment, with nothing to judge
     HOLDS = "holds"
-    UNDECIDED = "undecided"  # the interval has the limit in it: more seeds would tell
+    UNDECIDED = "undecided"  # the limit is inside the interval, so more seeds are needed
     FAILS = "fails"
 
 
@@ -39,23 +39,23 @@ SEVERITY = tuple(Verdict)
 
 
 class Effort(NamedTuple):
-    """How hard to try: quick is for two minutes, full for tight intervals."""
+    """How hard to try. Quick takes about two minutes, full gives tight intervals."""
 
     is_full: bool = False
     seed: int = 0
     workers: int = 2
 
     def pick(self, quick: T, full: T) -> T:
-        """One of the two."""
+        """`full` in full mode, otherwise `quick`."""
         return full if self.is_full else quick
 
     def seeds(self, quick: int, full: int) -> range:
-        """So many seeds; those of another effort.seed are all different."""
+        """A range of seeds. Another effort.seed gives entirely different ones."""
         return range(SEEDS_APART * self.seed, SEEDS_APART * self.seed + self.pick(quick, full))
 
 
 class Check(NamedTuple):
-    """One statement that was judged."""
+    """A statement with its verdict."""
 
     what: str
     measured: str
@@ -65,7 +65,7 @@ class Check(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Finding:
-    """What a claim's run has brought to light."""
+    """The results of trying a claim."""
 
     headline: str
     checks: Sequence[Check] = ()
@@ -77,29 +77,29 @@ class Finding:
 @final
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper, in words, and the function that tries it."""
+    """A claim of the paper in words, and the function that tries it."""
 
     name: str  # as on the command line
     title: str
     kind: ClaimKind
     statement: Sequence[str]
     investigate: Callable[[Effort], Finding]
-    cost: float = 1.0  # seconds in quick mode, about: for the progress bar
-    is_beyond: bool = False  # not in the paper: Belated's own
+    cost: float = 1.0  # seconds in quick mode, roughly, for the progress bar
+    is_beyond: bool = False  # not in the paper but Belated's own
 
 
 def digits(value: float) -> str:
-    """As many as mean something."""
+    """A number with as many digits as are meaningful."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def exactly(what: str, is_true: bool, measured: str) -> Check:
-    """A statement without chance in it."""
+    """Check a statement that does not depend on chance."""
     return Check(what, measured, Verdict.HOLDS if is_true else Verdict.FAILS)
 
 
 def judge_mean(samples: Samples, limit: float) -> Verdict:
-    """Whether the mean is at most the limit: undecided if its 95% interval has the limit inside."""
+    """Whether the mean is at most the limit. Undecided if the limit is inside the 95% interval."""
     mean, half = float(np.mean(samples)), float(half_width(samples))
     if not math.isfinite(mean):
         return Verdict.FAILS
@@ -109,17 +109,17 @@ def judge_mean(samples: Samples, limit: float) -> Verdict:
 
 
 def at_most(what: str, samples: Samples, limit: float) -> Check:
-    """The mean of the samples is at most the limit."""
+    """Check that the mean of the samples is at most the limit."""
     text = f"{digits(float(np.mean(samples)))} ± {digits(float(half_width(samples)))}, limit {digits(limit)}"
     return Check(what, text, judge_mean(samples, limit))
 
 
 def near(what: str, samples: Samples, value: float) -> Check:
-    """The mean of the samples is the value, within STANDARD_ERRORS."""
+    """Check that the mean of the samples is the value, within STANDARD_ERRORS."""
     values = np.asarray(samples, np.float64)
     if not np.isfinite(values).all():
         return Check(what, "not a number", Verdict.FAILS)
     error = float(values.std(ddof=1) / np.sqrt(values.size))
     distance = abs(float(values.mean()) - value) / error if error > 0 else float(abs(values.mean() - value) > 1e-9) * 99
-    text = f"{digits(float(values.mean()))} against {digits(value)}: {distance:.1f} standard errors"
+    text = f"{digits(float(values.mean()))} against {digits(value)}, {distance:.1f} standard errors apart"
     return Check(what, text, Verdict.HOLDS if distance <= STANDARD_ERRORS else Verdict.FAILS)

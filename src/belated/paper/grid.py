@@ -1,4 +1,4 @@
-"""The problems that the theorems are tried on, and the ratio of measured regret to a bound on each."""
+"""The problems for the theorems, and the ratio of measured regret to a bound on each."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -34,14 +34,14 @@ LOSSES: dict[str, lab.Losses] = {
     "drifting sine": lab.Sine(),
     "block coins": lab.BlockCoins(),
 }
-# Ruin for who weights late reports with the wrong probability. The later the comeback, the rarer and heavier the draws
-# that decide the game: the careful simple tuning needs a late one to be hurt, for the advanced one an early one does.
+# These ruin a learner that divides late reports by the wrong probability. The later the comeback, the rarer and heavier
+# the draws that decide the game. The careful simple tuning is hurt only by a late one, the advanced by an early one.
 LATE_COMEBACK = lab.Problem(lab.Comeback(0.2), lab.Held(0.02, 0.2), 10, 80_000)
 EARLY_COMEBACK = lab.Problem(lab.Comeback(0.05), lab.Held(0.02, 0.05), 10, 40_000)
 
 
 class Cell(NamedTuple):
-    """A tuning on a problem: regret / bound of every seed."""
+    """A tuning on a problem, with regret / bound of every seed."""
 
     delays: str
     losses: str
@@ -53,13 +53,13 @@ class Cell(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Its mean."""
+        """The mean of the ratios."""
         return float(self.ratios.mean())
 
     @property
     def where(self) -> str:
         """The problem in words."""
-        return f"{self.losses}; delays: {self.delays}; k = {self.n_arms}, n = {self.n_rounds:,}"
+        return f"{self.losses}, delays {self.delays}, k = {self.n_arms}, n = {self.n_rounds:,}"
 
 
 class ProblemRegrets(NamedTuple):
@@ -92,7 +92,7 @@ def against(games: Sequence[ProblemRegrets], bound: Bound) -> list[Cell]:
 
 
 def problems(effort: Effort) -> Iterator[Case]:
-    """The whole grid of k, n, delays and losses."""
+    """The problems of the whole grid of k, n, delays and losses."""
     for n_arms in (2, 10, 50):
         for n_rounds in effort.pick((1_000, 8_000), (1_000, 10_000, 100_000)):
             for delay_name, delays in DELAYS.items():
@@ -101,22 +101,22 @@ def problems(effort: Effort) -> Iterator[Case]:
 
 
 def play_all(tuning: Tuning, effort: Effort, comeback: lab.Problem) -> list[ProblemRegrets]:
-    """The tuning on the whole grid, and on one of the comebacks."""
+    """Play the tuning on the whole grid and on one of the comebacks."""
     return [play(tuning, *case, effort.workers) for case in (*problems(effort), case_of(comeback, effort))]
 
 
 def case_of(comeback: lab.Problem, effort: Effort) -> Case:
-    """More seeds than elsewhere: rare draws of the arm that comes back decide its games."""
+    """A comeback with more seeds than elsewhere, because rare draws of the arm that comes back decide its games."""
     return "held back", "comeback", comeback, effort.seeds(24, 128)
 
 
 def worst(measured: Sequence[Cell]) -> Cell:
-    """The one nearest to its bound, or beyond it."""
+    """The cell with the largest ratio to its bound."""
     return max(measured, key=lambda cell: cell.ratio)
 
 
 def judge(what: str, measured: Sequence[Cell]) -> Check:
-    """Every cell's mean ratio is at most 1; the worst cell is told."""
+    """Check that every cell's mean ratio is at most 1, and describe the worst cell."""
     told = max(measured, key=lambda cell: (SEVERITY.index(judge_mean(cell.ratios, 1.0)), cell.ratio))
     half = float(half_width(told.ratios))
     text = f"{len(measured)} problems, worst {told.ratio:.2f} ± {half:.2f} of the bound ({told.where})"
@@ -124,7 +124,7 @@ def judge(what: str, measured: Sequence[Cell]) -> Check:
 
 
 def figure(name: str, title: str, measured: Sequence[Cell]) -> Figure:
-    """A dot for each problem."""
+    """A figure with a dot for each problem."""
     names = ("delays", "losses", "arms", "rounds", "regret", "bound", "regret / bound", "half width")
     rows = [
         (*cell[:2], f"k = {cell.n_arms}", *cell[3:6], cell.ratio, float(half_width(cell.ratios))) for cell in measured
@@ -134,7 +134,7 @@ def figure(name: str, title: str, measured: Sequence[Cell]) -> Figure:
 
 
 def table(title: str, measured: Sequence[Cell], rows: int = 5) -> Table:
-    """The cells nearest to their bounds."""
+    """A table of the cells nearest to their bounds."""
     nearest = sorted(measured, key=lambda cell: -cell.ratio)[:rows]
     return Table(
         title,

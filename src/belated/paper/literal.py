@@ -1,4 +1,4 @@
-"""ZS20's Algorithm 2 as the paper prints it: quadratic, and easy to compare with the page."""
+"""ZS20's Algorithm 2 as the paper prints it. It takes quadratic time and is easy to compare with the page."""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ class Algorithm2(NamedTuple):
 
 
 def algorithm_2(n_arms: int, delays: Sequence[int]) -> Algorithm2:
-    """For every t and every s < t: if min{d_s, t - s} > sqrt(D_t / ln k), then a_s = 0 from t + 1 on."""
+    """If min{d_s, t - s} > sqrt(D_t / ln k) in round t > s, then a_s = 0 from t + 1 on."""
     n = len(delays)
     counts = dict.fromkeys(range(1, n + 1), True)  # the paper's indicators a_s
     total, backlog, new_skips = 0, [], []

@@ -1,4 +1,4 @@
-"""Running the claims, one after the other, and judging them."""
+"""Runs the claims one after the other and judges them."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -9,7 +9,7 @@ from belated.paper.claim import SEVERITY, Check, Claim, ClaimKind, Effort, Findi
 
 
 class ClaimResult(NamedTuple):
-    """A claim with what was found, how it was judged and how long it took."""
+    """A claim with its findings, its verdict and the time it took."""
 
     claim: Claim
     finding: Finding
@@ -18,12 +18,12 @@ class ClaimResult(NamedTuple):
 
     @property
     def is_broken(self) -> bool:
-        """Whether a theorem fails."""
+        """Whether the claim is a theorem that fails."""
         return self.claim.kind is ClaimKind.THEOREM and self.verdict is Verdict.FAILS
 
     @property
     def headline(self) -> str:
-        """What to say in one line: the first check that does not hold, if there is one."""
+        """The result in one line. If a check does not hold, the line is about that check."""
         worst = [check for check in self.finding.checks if check.verdict is self.verdict]
         if self.verdict in (Verdict.FAILS, Verdict.UNDECIDED) and worst:
             return f"{worst[0].what}: {worst[0].measured}"
@@ -31,7 +31,7 @@ class ClaimResult(NamedTuple):
 
 
 def verdict_of(claim: Claim, checks: Iterable[Check]) -> Verdict:
-    """The worst of the checks; an experiment has no verdict."""
+    """The worst verdict of the checks. An experiment is only shown."""
     if claim.kind is ClaimKind.EXPERIMENT:
         return Verdict.SHOWN
     return max((check.verdict for check in checks), key=SEVERITY.index, default=Verdict.UNDECIDED)
@@ -43,15 +43,15 @@ def run(
     tell: Callable[[ClaimResult], None] = lambda _: None,
     console: Any = None,
 ) -> list[ClaimResult]:
-    """Try every claim; `tell` hears of each as soon as it is judged. If it prints, the bar needs the same console."""
-    chosen, outcomes = list(claims), []
+    """Try every claim and call `tell` with each result. If `tell` prints, the progress bar needs the same console."""
+    chosen, results = list(claims), []
     with Progress("the paper", sum(claim.cost for claim in chosen), console) as progress:
         for claim in chosen:
             progress.advance(0, claim.title)
             started = time.perf_counter()
             finding = claim.investigate(effort)
             seconds = time.perf_counter() - started
-            outcomes.append(ClaimResult(claim, finding, verdict_of(claim, finding.checks), seconds))
+            results.append(ClaimResult(claim, finding, verdict_of(claim, finding.checks), seconds))
             progress.advance(claim.cost)
-            tell(outcomes[-1])
-    return outcomes
+            tell(results[-1])
+    return results

@@ -1,12 +1,13 @@
-"""The proof's own decomposition of the regret, computed along a real game (ZS20, Section 4).
+"""The decomposition of the regret in ZS20's proof (Section 4), computed along a real game.
 
-With Phi_t(L) = max over the simplex of -<x, L> - F_t(x), Lobs_t what has arrived and L_t = sum_{s<t} lhat_s all of it:
+Let Phi_t(L) be the maximum over the simplex of -<x, L> - F_t(x). Let Lobs_t be the sum of the estimates that have
+arrived, and L_t = sum_{s<t} lhat_s the sum of all of them. The three terms are
 
     (A)_t = <x_t, lhat_t> + Phi_t(Lobs_t + lhat_t) - Phi_t(Lobs_t)                                     Lemma 1
     (B)_t = Phi_t(Lobs_t) - Phi_t(Lobs_t + lhat_t) - Phi_t(L_t) + Phi_t(L_t + lhat_t)                  Lemma 3
     (C)   = sum_t ( Phi_t(L_t) - Phi_t(L_{t+1}) ) - min_i L_{n+1,i}                                    Lemma 2
 
-(A) and (B) are given in expectation over the arm of the round, exactly, by solving for every arm.
+(A) and (B) are exact expectations over the arm of the round, computed by solving for every arm.
 """
 
 from typing import NamedTuple
@@ -19,11 +20,11 @@ from belated.bounds import clip
 from belated.lab.games.compiled import Compiled
 from belated.tunings import Tuning, outstanding_counts, schedule
 
-NOISE = 1e-11  # of differences of potentials, relative to L
+NOISE = 1e-11  # rounding error of differences of potentials, relative to L
 
 
 class Terms(NamedTuple):
-    """Of every round: the terms, what the lemmas allow them, and what is needed to judge the estimates."""
+    """The terms of every round, their limits by the lemmas, and the numbers needed to judge the estimates."""
 
     a: Floats
     b: Floats
@@ -32,14 +33,14 @@ class Terms(NamedTuple):
     beta: Floats
     outstanding: Integers
     noise: Floats  # rounding errors of the potentials, whose size is that of L
-    identity_gap: Floats  # (A) + (B) + the growth of (C), with the drawn arm, minus its loss: 0
+    identity_gap: Floats  # (A) + (B) + the growth of (C), with the drawn arm, minus its loss. It should be 0
     estimate_gap: Floats  # between Lobs_t of the game and the estimates by their definition, relative
     bias: Floats  # drawn loss - estimate of the best arm, minus what both are on average
-    variance: Floats  # of the bias, from the distributions: chance may not have shown it
+    variance: Floats  # of the bias, computed from the distributions, because a sample may miss it
 
 
 class Potential:
-    """Phi for the rates of a round, from the last solution."""
+    """Phi for the rates of a round. The solver starts from the last solution."""
 
     def __init__(self, n_arms: int) -> None:
         self._policy = np.zeros((kernels.ROWS, n_arms))
@@ -52,7 +53,7 @@ class Potential:
 
 
 def follow(tuning: Tuning, problem: lab.Problem, seed: int) -> Terms:
-    """Play a game round by round, and compute the terms of each."""
+    """Play a game round by round and compute the terms of each round."""
     delays = clip(problem.draw_delays(seed))
     losses = np.vstack(list(problem.loss_blocks(seed, delays)))
     best = int(losses.sum(axis=0).argmin())
@@ -87,7 +88,7 @@ def follow(tuning: Tuning, problem: lab.Problem, seed: int) -> Terms:
 def _terms(
     potential: Potential, phi: tuple[float, float], losses: Floats, x: Floats, known: Floats, everything: Floats
 ) -> tuple[Floats, Floats]:
-    """(A)_t and (B)_t for every arm, were it drawn; both are 0 where the loss is."""
+    """(A)_t and (B)_t for every arm, as if it were drawn. Both are 0 if the loss is 0."""
     a, b = np.zeros(x.size), np.zeros(x.size)
     at_known, at_all = potential(known, *phi), potential(everything, *phi)
     for i in np.flatnonzero(losses):
@@ -100,7 +101,7 @@ def _terms(
 
 
 def _chance(losses: Floats, x: Floats, arm: int, best: int) -> tuple[float, float]:
-    """How far the drawn loss minus the best arm's estimate is from its mean, and the variance of that."""
-    errors = losses - np.where(np.arange(x.size) == best, losses / x, 0.0)  # for each arm, were it drawn
+    """The deviation of the drawn loss minus the best arm's estimate from its mean, and the variance of that."""
+    errors = losses - np.where(np.arange(x.size) == best, losses / x, 0.0)  # for each arm, as if it were drawn
     errors -= float(x @ losses) - losses[best]
     return float(errors[arm]), float(x @ errors**2)

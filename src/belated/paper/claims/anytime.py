@@ -1,4 +1,4 @@
-"""Claim 9: one continuous learner against those that start afresh whenever a guess has proved too small (doubling)."""
+"""Claim 9 compares one continuous learner with doubling learners, which restart when a guess was too small."""
 
 from typing import Any, NamedTuple
 
@@ -20,14 +20,14 @@ STEP = 25  # rounds from one point of the curves to the next
 
 
 class Run(NamedTuple):
-    """A game."""
+    """The course of one game."""
 
     regret: Floats
     restarts: list[bool]
 
 
 def follow(make: Any, problem: lab.Problem, seed: int) -> Run:
-    """Regret every STEP rounds, and whether a new epoch has begun since the point before."""
+    """Play a game. Records the regret every STEP rounds, and whether a new epoch has begun since the last point."""
     delays = problem.draw_delays(seed)
     losses = np.vstack(list(problem.loss_blocks(seed, delays)))
     game, expected, restarts = Driver(make, problem, delays, seed), [], []
@@ -41,13 +41,13 @@ def follow(make: Any, problem: lab.Problem, seed: int) -> Run:
 
 
 def epoch_of(learner: Any) -> int:
-    """The number of a doubling learner's epoch; 0 for one without."""
+    """The epoch of a doubling learner, 0 for other learners."""
     epoch = getattr(learner, "epoch", 0)
     return int(getattr(epoch, "w", epoch))
 
 
 def figure(runs: dict[str, list[Run]], n_rounds: int) -> Figure:
-    """Mean regret of every learner; the restarts are those of the first seed."""
+    """The mean regret of every learner. The restarts are those of the first seed."""
     rows: list[tuple[Any, ...]] = []
     for name, of_name in runs.items():
         regrets = np.array([run.regret for run in of_name])
@@ -56,11 +56,11 @@ def figure(runs: dict[str, list[Run]], n_rounds: int) -> Figure:
         rows += zip([name] * len(points), points, *curve, strict=True)
     columns = columns_of(("learner", "round", "regret", "half width", "restart"), rows)
     draw = lines("round", "regret", "learner", half="half width", marked="restart")
-    return Figure("anytime", "Fixed delay 50, coin flips, k = 5; dots: restarts", columns, draw)
+    return Figure("anytime", "Fixed delay 50, coin flips, k = 5 (dots are restarts)", columns, draw)
 
 
 def investigate(effort: Effort) -> Finding:
-    """The same problem for all, restarts marked on the curves."""
+    """Play the same problem with every learner."""
     problem = lab.Problem(lab.Bernoulli(gap=0.2), lab.Fixed(50), 5, effort.pick(8_000, 40_000))
     makers: dict[str, Any] = {OURS: lambda k, seed: FTRL(k, Advanced(), seed=seed)}
     makers |= {name: lab.find(name).player(setting_of(problem, effort.seed)) for name in RIVALS}
@@ -81,8 +81,8 @@ CLAIM = Claim(
     "Anytime against doubling",
     ClaimKind.MEASUREMENT,
     (
-        "Systems that do not know the horizon or the total delay used to guess, and to start from nothing with a "
-        "doubled guess when it proved too small. Each restart forgets what was learned. ZS20 needs no restarts.",
+        "Earlier systems that do not know the horizon or the total delay start with a guess. When the guess is too "
+        "small, they double it and start from nothing. Each restart forgets what was learned. ZS20 needs no restarts.",
     ),
     investigate,
     cost=5,

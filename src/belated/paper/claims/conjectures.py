@@ -1,4 +1,4 @@
-"""Claim 11, the discussion's two conjectures, as experiments: nothing is judged."""
+"""Claim 11 shows the two conjectures of the discussion as experiments. Nothing is judged."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ STOCHASTIC: dict[str, tuple[Tuning, lab.Delays]] = {
 
 
 def growth(rounds: Integers, regret: Floats) -> tuple[float, str]:
-    """Slope on a double-logarithmic scale over the last decade; which of a + b ln n, a + b sqrt(n) fits it better."""
+    """The slope of the last decade in log-log scale, and whether a + b ln n or a + b sqrt(n) fits it better."""
     last = rounds >= rounds[-1] / 10
     n, values = rounds[last].astype(float), regret[last]
     slope = float(np.polyfit(np.log(n), np.log(np.maximum(values, 1e-9)), 1)[0])
@@ -30,7 +30,7 @@ def growth(rounds: Integers, regret: Floats) -> tuple[float, str]:
 
 
 def stochastic(effort: Effort) -> tuple[Figure, Table]:
-    """Coin flips, long games."""
+    """Play long games with coin flips."""
     n, seeds = effort.pick(300_000, 10_000_000), effort.seeds(4, 16)
     at = np.unique(np.geomspace(100, n, 40).astype(np.int64))
     points: list[tuple[str, int, float, float]] = []
@@ -42,14 +42,16 @@ def stochastic(effort: Effort) -> tuple[Figure, Table]:
         slope, better = growth(at, curves.mean)
         rows.append((name, f"{curves.mean[-1]:,.0f} ± {curves.interval[-1]:,.0f}", f"{slope:.2f}", better))
     columns = columns_of(("learner", "round", "regret", "half width"), points)
-    title = "Stochastic losses: coin flips, gap 0.2, k = 5"
+    title = "Stochastic losses (coin flips, gap 0.2, k = 5)"
     draw = lines("round", "regret", "learner", half="half width", scales=("log", "linear"))
     header = ("learner", f"regret, n = {n:,}", "slope of the last decade", "better fit")
-    return Figure("conjecture-stochastic", title, columns, draw), Table("Growth: log or sqrt?", header, rows)
+    return Figure("conjecture-stochastic", title, columns, draw), Table(
+        "Does the regret grow like log or sqrt?", header, rows
+    )
 
 
 def permuted(effort: Effort) -> tuple[Figure, Table]:
-    """The unbalanced delays as they are, and in random order."""
+    """Play the unbalanced delays as they are and in random order."""
     horizons, seeds = [2_000 * 4**i for i in range(effort.pick(4, 5))], effort.seeds(8, 32)
     kept: list[tuple[str, int, float, float]] = []
     for tuning in (Simple(), Advanced()):
@@ -69,7 +71,7 @@ def permuted(effort: Effort) -> tuple[Figure, Table]:
 
 
 def investigate(effort: Effort) -> Finding:
-    """Both experiments."""
+    """Run both experiments."""
     first, growths = stochastic(effort)
     second, orders = permuted(effort)
     fits = {row[0]: row[3] for row in growths.rows}
@@ -79,7 +81,8 @@ def investigate(effort: Effort) -> Finding:
         figures=[first, second],
         tables=[growths, orders],
         remarks=(
-            "A fit to one decade of one problem is a hint, not a proof: a straight line in the left figure is log n.",
+            "A fit to one decade of one problem is a hint, not a proof. "
+            "A straight line in the first figure means log n.",
         ),
     )
 
@@ -89,9 +92,9 @@ CLAIM = Claim(
     "Two open questions, as experiments",
     ClaimKind.EXPERIMENT,
     (
-        "The paper's discussion leaves open whether the algorithm adapts to stochastic losses, as Tsallis-INF does "
-        "without delays, where its regret grows like log n; and what happens when the adversary may choose the delays, "
-        "but not their order. Here is what two experiments show; they prove nothing.",
+        "The paper's discussion leaves two questions open. Does the algorithm adapt to stochastic losses? Tsallis-INF "
+        "does so without delays, where its regret grows like log n. And what happens if the adversary may choose the "
+        "delays, but not their order? The two experiments below show one problem each. They prove nothing.",
     ),
     investigate,
     cost=3,

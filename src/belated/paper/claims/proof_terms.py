@@ -1,4 +1,4 @@
-"""Claim 5, ZS20's proof: its three terms along real games, each against its lemma."""
+"""Claim 5 computes the three terms of ZS20's proof along real games and checks each against its lemma."""
 
 import math
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ TUNINGS: tuple[Tuning, ...] = (Simple(), Advanced())
 
 
 def games(effort: Effort) -> dict[str, lab.Problem]:
-    """Losses that move, with four kinds of delay."""
+    """Problems with changing losses and four kinds of delay."""
     k, n = 4, effort.pick(400, 3_000)
     return {
         "wave, fixed 30": lab.Problem(lab.Wave(), lab.Fixed(30), k, n),
@@ -34,13 +34,13 @@ def drift(terms: Terms) -> Floats:
 
 
 def largest_ratio(runs: Sequence[Terms], measured: Sequence[Floats], limits: Sequence[Floats]) -> float:
-    """The largest measured / limit of any round; what rounding errors could have made counts as nothing."""
+    """The largest measured / limit of any round. Amounts within rounding errors count as 0."""
     noise = np.array([run.noise for run in runs])
     return float(np.max(np.maximum(np.array(measured) - noise, 0.0) / np.maximum(np.array(limits), noise)))
 
 
 def judge(label: str, runs: Sequence[Terms], k: int) -> list[Check]:
-    """The lemmas on one problem, all seeds."""
+    """Check the lemmas on one problem with all seeds."""
     t = np.arange(1, runs[0].a.size + 1)
     penalties = [2 * np.sqrt(k * t) + run.beta * math.log(k) for run in runs]
     first = largest_ratio(runs, [run.a for run in runs], [np.sqrt(k / t)] * len(runs))
@@ -68,15 +68,15 @@ CHECKS = 7  # for each problem and tuning
 
 
 def panel(letter: str, measured: tuple[str, Floats], limit: tuple[str, Floats], scale: str = "linear") -> Figure:
-    """A term and its limit along the rounds."""
+    """A figure of a term and its limit along the rounds."""
     rows = [(name, t, value) for name, values in (measured, limit) for t, value in enumerate(values.tolist(), 1)]
     draw = lines("round", "regret", "what", scales=(scale, scale), dashed=(limit[0],))
-    title = f"Term ({letter}) and its lemma: wave, fixed 30"
+    title = f"Term ({letter}) and its lemma (wave, fixed 30)"
     return Figure(f"proof-{letter}", title, columns_of(("what", "round", "regret"), rows), draw)
 
 
 def figures(runs: Sequence[Terms], k: int) -> list[Figure]:
-    """The three terms, means over the seeds."""
+    """Figures of the three terms, averaged over the seeds."""
     t = np.arange(1, runs[0].a.size + 1)
     a, b, c, beta = (np.mean([getattr(run, name) for run in runs], axis=0) for name in ("a", "b", "c", "beta"))
     drifts = np.mean([drift(run) for run in runs], axis=0)
@@ -89,7 +89,7 @@ def figures(runs: Sequence[Terms], k: int) -> list[Figure]:
 
 
 def investigate(effort: Effort) -> Finding:
-    """Follow every game for every seed, both tunings."""
+    """Follow every game with both tunings and every seed."""
     checks: list[Check] = []
     shown: list[Figure] = []
     with ThreadPoolExecutor(effort.workers) as pool:
@@ -98,7 +98,7 @@ def investigate(effort: Effort) -> Finding:
                 runs = list(pool.map(lambda seed: follow(tuning, problem, seed), effort.seeds(8, 64)))  # noqa: B023
                 checks += judge(f"{type(tuning).__name__.lower()}, {name}", runs, problem.n_arms)
                 shown = shown or figures(runs, problem.n_arms)
-    return Finding(f"every lemma in every round of {len(checks) // CHECKS} kinds of game", checks, shown)
+    return Finding(f"every lemma holds in every round of {len(checks) // CHECKS} kinds of game", checks, shown)
 
 
 CLAIM = Claim(
@@ -106,10 +106,10 @@ CLAIM = Claim(
     "The proof, term by term",
     ClaimKind.THEOREM,
     (
-        "The proof splits the regret into (A) what a learner without delay would pay in the round, (B) what the delay "
-        "adds, and (C) a penalty. Lemma 1: (A) ≤ √(k/t). Lemma 2: (C) ≤ 2 √(kn) + β_n ln k. "
-        "Lemma 3: (B) ≤ o_t / β_t in expectation. Here all three are computed along games, (A) and (B) exactly "
-        "in expectation over the arm drawn, with the convex conjugates of the proof.",
+        "The proof splits the regret into three terms. (A) is what a learner without delay would pay in the round, (B) "
+        "is what the delay adds, and (C) is a penalty. Lemma 1 says (A) ≤ √(k/t). Lemma 2 says (C) ≤ 2 √(kn) + β_n "
+        "ln k. Lemma 3 says (B) ≤ o_t / β_t in expectation. Here all three are computed along games with the convex "
+        "conjugates of the proof. (A) and (B) are exact expectations over the arm drawn.",
     ),
     investigate,
     cost=3,

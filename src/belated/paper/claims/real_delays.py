@@ -1,11 +1,11 @@
-"""Claim 13, beyond the paper: what all this means on real delays, the New York flights of 2013."""
+"""Claim 13 is beyond the paper. It plays real delays, the New York flights of 2013."""
 
 from belated.paper.claim import Claim, ClaimKind, Effort, Finding
 from belated.replay.flight_study import STORY, study
 
 
 def investigate(effort: Effort) -> Finding:
-    """Play the year."""
+    """Play the year of flights."""
     found = study(effort.seeds(2, 20))
     return Finding(found.headline, figures=found.figures, tables=found.tables, remarks=found.remarks)
 

@@ -1,4 +1,4 @@
-"""Claim 7, ZS20's Table 1: every system on uniform, unbalanced and heavy-tailed delays, and what it had to be told."""
+"""Claim 7 is ZS20's Table 1. It plays every system on uniform, unbalanced and heavy-tailed delays."""
 
 from typing import NamedTuple
 
@@ -12,11 +12,11 @@ DELAYS: dict[str, lab.Delays] = {
     "unbalanced": lab.Unbalanced(),
     "heavy tail: Pareto": lab.Pareto(0.5),
 }
-SHOWN = 9  # systems in the figure: those that need nothing in advance
+SHOWN = 9  # systems in the figure, which need nothing in advance
 
 
 class SystemResult(NamedTuple):
-    """A system on one kind of delay."""
+    """The result of a system on one kind of delay."""
 
     algorithm: Algorithm
     delays: str
@@ -27,7 +27,7 @@ class SystemResult(NamedTuple):
 
 
 def measure(algorithm: Algorithm, name: str, problem: lab.Problem, effort: Effort) -> SystemResult:
-    """Play it, told what it needs."""
+    """Play a system that is given what it needs in advance."""
     seeds = effort.seeds(4, 16)
     curves = lab.play(algorithm, problem, seeds, checkpoints=[problem.n_rounds], workers=effort.workers)
     bounds = [algorithm.bound(setting_of(problem, seed)) for seed in seeds]
@@ -39,40 +39,41 @@ def measure(algorithm: Algorithm, name: str, problem: lab.Problem, effort: Effor
 
 
 def cell(row: SystemResult) -> str:
-    """Regret, its interval and the bound."""
+    """The regret with its interval and its bound, for a table."""
     regret = f"{row.regret:,.0f} ± {row.half:,.0f}"
     return regret if row.bound is None else f"{regret} {'≤' if row.regret <= row.bound else '>'} {row.bound:,.0f}"
 
 
 def figure(systems: dict[str, list[SystemResult]]) -> Figure:
-    """The systems that need nothing, those with the least worst regret first."""
+    """A figure of the systems that need nothing, sorted by their worst regret."""
     free = [name for name, rows in systems.items() if rows[0].algorithm.needs == "nothing"]
     best = sorted(free, key=lambda name: max(row.regret for row in systems[name]))[:SHOWN]
     rows = [(name, row.delays, row.regret, row.half) for name in best for row in systems[name]]
     columns = columns_of(("system", "delays", "regret", "half width"), rows)
     draw = bars("regret", "system", "delays", half="half width")
-    return Figure("table-1", "Systems that need to be told nothing", columns, draw)
+    return Figure("table-1", "Systems that need nothing in advance", columns, draw)
 
 
 def table(title: str, systems: dict[str, list[SystemResult]]) -> Table:
-    """Every system, what it had to be told, and what it got."""
+    """A table of every system, what it needs in advance, and its regret."""
     rows = [
         (name, rows[0].algorithm.citation, rows[0].algorithm.needs, *map(cell, rows)) for name, rows in systems.items()
     ]
-    return Table(title, ("system", "from", "told in advance", *DELAYS), rows, is_text=True)
+    return Table(title, ("system", "from", "needs in advance", *DELAYS), rows, is_text=True)
 
 
 def judge(systems: dict[str, list[SystemResult]]) -> Check:
-    """Every regret is at most its own bound."""
+    """Check that every regret is at most the system's own bound."""
     judged = [row for rows in systems.values() for row in rows if row.verdict is not None]
     beyond = [f"{row.algorithm.name} on {row.delays}" for row in judged if row.verdict is not Verdict.HOLDS]
     worst = max((row.verdict for row in judged if row.verdict is not None), key=SEVERITY.index)
-    text = f"{len(judged)} pairs of system and delays that have one; beyond or undecided: {', '.join(beyond) or 'none'}"
+    exceptions = ", ".join(beyond) or "none"
+    text = f"{len(judged)} pairs of system and delays have a bound. Beyond it or undecided: {exceptions}"
     return Check("Every system keeps its own bound", text, worst)
 
 
 def investigate(effort: Effort) -> Finding:
-    """All systems of the lab but the yardsticks, the losses of a constrained adversary."""
+    """Play all systems of the lab except the yardsticks against a constrained adversary."""
     k, n = 5, effort.pick(2_500, 20_000)
     problems = {name: lab.Problem(lab.Constrained(gap=0.25), rule, k, n) for name, rule in DELAYS.items()}
     systems = {
@@ -82,13 +83,13 @@ def investigate(effort: Effort) -> Finding:
     }
     bounded = sum(row.bound is not None for rows in systems.values() for row in rows)
     return Finding(
-        f"{len(systems)} systems on {len(DELAYS)} kinds of delay: {bounded} of {len(systems) * len(DELAYS)} pairs have "
+        f"{len(systems)} systems on {len(DELAYS)} kinds of delay, {bounded} of {len(systems) * len(DELAYS)} pairs have "
         "a bound, none is exceeded",
         [judge(systems)],
         [figure(systems)],
         [table(f"Regret ± 95% interval ≤ its bound, if it has one (k = {k}, n = {n:,})", systems)],
         (
-            "solid sees the losses of all arms, composite only sums of them: neither can be compared with the others "
+            "solid sees the losses of all arms, and composite sees only sums. Neither can be compared with the others "
             "directly. delayed-ucb1 and qpm-d are for stochastic losses, which these are not.",
         ),
     )

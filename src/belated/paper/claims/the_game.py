@@ -1,4 +1,4 @@
-"""Claim 1, the game (ZS20, Section 2): what is outstanding adds up to D, and the tunings are proper and anytime."""
+"""Claim 1 is the game (ZS20, Section 2). Outstanding counts add up to D, and the tunings are proper and anytime."""
 
 import numpy as np
 
@@ -15,19 +15,19 @@ TUNINGS: tuple[Tuning, ...] = (Simple(), Advanced())
 
 
 def random_delays(generator: np.random.Generator) -> Integers:
-    """A short sequence with small and large delays."""
+    """A short random sequence with small and large delays."""
     n = int(generator.integers(2, 60))
     return generator.integers(0, int(generator.choice([2, 5, n, 3 * n])), n)
 
 
 def counts_add_up(delays: Integers) -> bool:
-    """o_t = #{ s < t : s + d_s >= t } counted one by one, and their sum D."""
+    """Whether o_t = #{ s < t : s + d_s >= t } holds, counted one by one, and the sum is D."""
     counts = [sum(s + delays[s] >= t for s in range(t)) for t in range(delays.size)]
     return bool(outstanding_counts(delays).tolist() == counts and sum(counts) == clip(delays).sum())
 
 
 def is_proper(tuning: Tuning, delays: Integers, generator: np.random.Generator) -> bool:
-    """Both rates never decrease, and those up to t stay the same if all that is unknown before round t changes."""
+    """Whether both rates never decrease, and rates up to t do not depend on anything unknown before round t."""
     n_arms, n = int(generator.integers(2, 30)), delays.size
     rates = schedule(tuning, n_arms, delays)
     t = int(generator.integers(1, n + 1))
@@ -61,7 +61,7 @@ def learner_arms(tuning: Tuning, delays: Integers, losses: Floats, seed: int) ->
 
 
 def is_anytime(tuning: Tuning, delays: Integers, seed: int, prefix: int) -> bool:
-    """A longer game begins with the shorter one, bit for bit, and the learner plays it too."""
+    """Whether a longer game begins with the shorter one, bit for bit, and the learner plays the same arms."""
     losses = np.random.default_rng([seed, 3]).random((delays.size, 5))
     arms, expected = arms_of(tuning, delays, losses, seed)
     short = arms_of(tuning, delays[:prefix], losses[:prefix], seed)
@@ -70,12 +70,12 @@ def is_anytime(tuning: Tuning, delays: Integers, seed: int, prefix: int) -> bool
 
 
 def tally(what: str, results: list[bool]) -> Check:
-    """All of them are true."""
+    """Check that all results are true."""
     return exactly(what, all(results), f"{sum(results):,} of {len(results):,}")
 
 
 def investigate(effort: Effort) -> Finding:
-    """Random short sequences for the counts and rates, every kind of delay for the prefixes."""
+    """Check counts and rates on random short sequences, and prefixes on every kind of delay."""
     generator = np.random.default_rng([effort.seed, 1])
     sequences = [random_delays(generator) for _ in range(effort.pick(1_000, 20_000))]
     n = effort.pick(2_000, 20_000)
@@ -88,11 +88,11 @@ def investigate(effort: Effort) -> Finding:
     checks = [
         tally("The outstanding counts are right, and their sum is D", [counts_add_up(delays) for delays in sequences]),
         tally(
-            "Both tunings are proper: rates never fall, and know nothing that has not passed",
+            "Both tunings are proper, so rates never fall and do not use the future",
             [is_proper(tuning, delays, generator) for delays in sequences for tuning in TUNINGS],
         ),
         tally(
-            "Both are anytime: a longer game begins with the shorter one, bit for bit, compiled or asked and told",
+            "Both are anytime, so a longer game begins with the shorter one bit for bit, compiled or with ask and tell",
             [is_anytime(*game, n // 3) for game in games],
         ),
     ]
@@ -105,9 +105,9 @@ CLAIM = Claim(
     ClaimKind.THEOREM,
     (
         "In round t the learner has o_t = #{s < t : s + d_s ≥ t} observations outstanding, and these counts add up to "
-        "the total delay D. Both learning-rate rules, simple and advanced, are proper: they never decrease and use "
+        "the total delay D. Both learning-rate rules, simple and advanced, are proper. They never decrease and use "
         "only what is known at the start of the round. So neither the horizon nor a delay has to be known in advance, "
-        "and a game that goes on longer begins with the same rounds.",
+        "and a longer game begins with the same rounds.",
     ),
     investigate,
     cost=1,

@@ -1,4 +1,4 @@
-"""Claim 2, ZS20's Theorem 1: the simple tuning, and any proper rule."""
+"""Claim 2 is ZS20's Theorem 1, for the simple tuning and for any proper rule."""
 
 import math
 
@@ -19,21 +19,21 @@ OWN_LOSSES: dict[str, lab.Losses] = {
 
 
 class Cautious(Tuning):
-    """A rule of one's own: three times the simple tuning's entropy, and a head start."""
+    """A custom rule with three times the simple tuning's entropy and a head start."""
 
     def rates(self, n_arms: int, round: int, outstanding: int, backlog: int) -> tuple[float, float]:
         return math.sqrt(round), 1 + 3 * math.sqrt(2 * backlog / math.log(n_arms))
 
 
 class Steady(Tuning):
-    """Another one: it does not look at delays at all."""
+    """A custom rule that ignores delays."""
 
     def rates(self, n_arms: int, round: int, outstanding: int, backlog: int) -> tuple[float, float]:
         return math.sqrt(round), 2 * math.sqrt(round)
 
 
 def general_bound(tuning: Tuning) -> grid.Bound:
-    """4 sqrt(kn) + beta_n ln k + sum_t o_t / beta_t."""
+    """The bound 4 sqrt(kn) + beta_n ln k + sum_t o_t / beta_t."""
 
     def bound(n_arms: int, delays: Integers) -> float:
         return bounds.theorem_3(n_arms, delays, schedule(tuning, n_arms, delays).beta)
@@ -42,7 +42,7 @@ def general_bound(tuning: Tuning) -> grid.Bound:
 
 
 def algebra(effort: Effort) -> Check:
-    """beta_n ln k + sum_t o_t / beta_t <= sqrt(8 D ln k) with the tuning's own rates."""
+    """Check beta_n ln k + sum_t o_t / beta_t <= sqrt(8 D ln k) with the tuning's own rates."""
     generator, runs = np.random.default_rng([effort.seed, 5]), effort.pick(1_000, 20_000)
     largest = 0.0
     for _ in range(runs):
@@ -51,12 +51,12 @@ def algebra(effort: Effort) -> Check:
         allowed = bounds.theorem_1(n_arms, delays) - plain
         if allowed > 0:
             largest = max(largest, (general_bound(Simple())(n_arms, delays) - plain) / allowed)
-    text = f"largest share of √(8 D ln k): {largest:.3f}, {runs:,} delay sequences"
+    text = f"at most {largest:.3f} of √(8 D ln k), {runs:,} delay sequences"
     return exactly("The general form with the simple tuning's rates is at most the bound", largest <= 1 + 1e-9, text)
 
 
 def own_rules(effort: Effort) -> list[grid.Cell]:
-    """Both rules on every kind of delay."""
+    """Play both custom rules on every kind of delay."""
     cells = []
     for tuning in (Cautious(), Steady()):
         for name, delays in grid.DELAYS.items():
@@ -69,7 +69,7 @@ def own_rules(effort: Effort) -> list[grid.Cell]:
 
 
 def investigate(effort: Effort) -> Finding:
-    """The whole grid with the simple tuning, and rules of one's own on every kind of delay."""
+    """Play the whole grid with the simple tuning, and custom rules on every kind of delay."""
     measured, own = (
         grid.against(grid.play_all(Simple(), effort, grid.LATE_COMEBACK), bounds.theorem_1),
         own_rules(effort),
@@ -80,11 +80,11 @@ def investigate(effort: Effort) -> Finding:
         [
             grid.judge("Reg ≤ 4 √(kn) + √(8 D ln k), simple tuning", measured),
             algebra(effort),
-            grid.judge("Reg ≤ 4 √(kn) + β_n ln k + Σ o_t / β_t, rules of one's own", own),
+            grid.judge("Reg ≤ 4 √(kn) + β_n ln k + Σ o_t / β_t, custom rules", own),
         ],
         [
             grid.figure("theorem-1", "Theorem 1: measured regret / bound, a dot for each problem", measured),
-            grid.figure("theorem-1-own-rules", "The general form with rules of one's own", own),
+            grid.figure("theorem-1-own-rules", "The general form with custom rules", own),
         ],
         [grid.table("Nearest to the bound", measured)],
     )
@@ -95,8 +95,8 @@ CLAIM = Claim(
     "Theorem 1: the simple tuning",
     ClaimKind.THEOREM,
     (
-        "With the rate tuned by all observations that are outstanding, the regret is at most "
-        "4 √(kn) + √(8 D ln k), whatever the losses and the delays, without knowing n or D. "
+        "If all outstanding observations tune the rate, the regret is at most "
+        "4 √(kn) + √(8 D ln k) for all losses and delays, without knowing n or D. "
         "For any other proper rule β_t it is at most 4 √(kn) + β_n ln k + Σ o_t / β_t.",
     ),
     investigate,

@@ -1,4 +1,4 @@
-"""Claim 3, ZS20's Theorem 2: the advanced tuning, the two lemmas behind it, and sharper constants."""
+"""Claim 3 is ZS20's Theorem 2 on the advanced tuning, with its two lemmas and sharper constants."""
 
 import math
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ BOUNDS: dict[str, grid.Bound] = {
 
 
 class Lemmas(NamedTuple):
-    """What holds for one delay sequence."""
+    """Which statements hold for one delay sequence."""
 
     is_printed: bool  # the fast tuning is Algorithm 2 as printed
     is_single: bool  # at most one new skip a round
@@ -32,7 +32,7 @@ class Lemmas(NamedTuple):
 
 
 def lemmas_of(n_arms: int, delays: Integers) -> Lemmas:
-    """All of them, exactly."""
+    """Check all statements exactly."""
     fast, printed = schedule(Advanced(), n_arms, delays), algorithm_2(n_arms, delays.tolist())
     skipped = {s for s, t in enumerate(fast.skipped_in.tolist(), 1) if t}
     allowed = 2 * math.sqrt(max(0, fast.backlog[-1]) * math.log(n_arms))
@@ -44,7 +44,7 @@ def lemmas_of(n_arms: int, delays: Integers) -> Lemmas:
 
 
 def lemmas(effort: Effort) -> list[Check]:
-    """On random sequences."""
+    """Check the lemmas on random sequences."""
     generator, runs = np.random.default_rng([effort.seed, 2]), effort.pick(1_000, 20_000)
     found = [lemmas_of(int(generator.choice([2, 3, 8, 100])), random_delays(generator)) for _ in range(runs)]
     words = (
@@ -59,7 +59,7 @@ def lemmas(effort: Effort) -> list[Check]:
 
 
 def ordered(effort: Effort) -> Check:
-    """certificate <= 4 sqrt(kn) + 3 m + 3 ln k <= Theorem 2, on games long enough for the certificate to be below n."""
+    """Check certificate <= 4 sqrt(kn) + 3 m + 3 ln k <= Theorem 2, on games where the certificate is below n."""
     n = effort.pick(4_000, 40_000)
     sequences = [
         (n_arms, lab.Problem(lab.Wave(), rule, n_arms, n).draw_delays(seed))
@@ -74,7 +74,7 @@ def ordered(effort: Effort) -> Check:
 
 
 def constants(games: Sequence[grid.ProblemRegrets]) -> Figure:
-    """For every kind of delay: the three bounds beside the largest regret over the losses; k = 10, the largest n."""
+    """The three bounds and the largest regret over the losses, for every kind of delay. k = 10 and n is the largest."""
     n_rounds = max(game.problem.n_rounds for game in games if game.delays in grid.DELAYS)
     rows: list[tuple[str, str, float]] = []
     for name in grid.DELAYS:
@@ -88,7 +88,7 @@ def constants(games: Sequence[grid.ProblemRegrets]) -> Figure:
 
 
 def investigate(effort: Effort) -> Finding:
-    """The whole grid with the advanced tuning against three bounds, and the lemmas on random sequences."""
+    """Play the whole grid with the advanced tuning against three bounds, and check the lemmas."""
     games = grid.play_all(Advanced(), effort, grid.EARLY_COMEBACK)
     measured = {what: grid.against(games, bound) for what, bound in BOUNDS.items()}
     worst = [grid.worst(cells).ratio for cells in measured.values()]
@@ -100,7 +100,10 @@ def investigate(effort: Effort) -> Finding:
             constants(games),
         ],
         [grid.table("Nearest to the certificate", measured[CERTIFICATE])],
-        ("The paper's 'at most one index satisfies the if' is meant of new ones: skipped ones satisfy it again.",),
+        (
+            "The paper says that at most one index satisfies the if. "
+            "That holds for new ones, because skipped ones satisfy it again.",
+        ),
     )
 
 
@@ -109,9 +112,9 @@ CLAIM = Claim(
     "Theorem 2: the advanced tuning",
     ClaimKind.THEOREM,
     (
-        "With the tuning that stops counting an observation once it has waited too long (Algorithm 2), the regret is "
-        "at most 4 √(kn) + 10 max{m, 2 ln k}, where m is the least of |S| + √(D_notS ln k) over all sets S of rounds "
-        "to leave out. Behind it: at most one round is skipped in a round, and |S| ≤ 2 √(D̃ ln k) rounds in all.",
+        "The advanced tuning (Algorithm 2) stops counting an observation once it has waited too long. Its regret is at "
+        "most 4 √(kn) + 10 max{m, 2 ln k}, where m is the minimum of |S| + √(D_notS ln k) over all sets S of rounds "
+        "to leave out. Two lemmas are behind it. At most one round is skipped in a round, and |S| ≤ 2 √(D̃ ln k).",
         "Belated proves 3 m + 3 ln k in place of 10 max{m, 2 ln k}, and a certificate below both.",
     ),
     investigate,

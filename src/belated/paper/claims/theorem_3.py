@@ -1,4 +1,4 @@
-"""Claim 4, ZS20's Theorem 3: any set S of rounds may be left out of the sum, at a price of 1 each."""
+"""Claim 4 is ZS20's Theorem 3. Any set S of rounds may be left out of the sum, at a price of 1 each."""
 
 import itertools
 import math
@@ -22,15 +22,17 @@ def longest(delays: Integers, size: int) -> list[int]:
 
 
 def missing_costs(delays: Integers, rates: Schedule) -> Floats:
-    """H_s = sum of 1 / beta_t over the rounds t that s is missing in, of every round s."""
+    """H_s of every round s, the sum of 1 / beta_t over the rounds t in which s is missing."""
     rounds = np.arange(1, delays.size + 1)
     with np.errstate(divide="ignore"):
-        sums = np.append(0.0, np.cumsum(np.minimum(1 / rates.beta, 2.0)))  # a term above 1 decides: 2 keeps it finite
+        sums = np.append(
+            0.0, np.cumsum(np.minimum(1 / rates.beta, 2.0))
+        )  # a term above 1 decides, and 2 keeps it finite
     return np.asarray(sums[rounds + clip(delays)] - sums[rounds])
 
 
 def best_set(delays: Integers, rates: Schedule) -> list[int]:
-    """{ s : H_s > 1 }: missing a round of it costs more than leaving it out."""
+    """The set { s : H_s > 1 } of the rounds that cost more to miss than to leave out."""
     return [int(s) + 1 for s in np.flatnonzero(missing_costs(delays, rates) > 1)]
 
 
@@ -45,12 +47,12 @@ SETS: dict[str, Callable[[int, Integers, Schedule], list[int]]] = {
 
 
 def sets_for(tuning: Tuning) -> list[str]:
-    """Those that differ: a tuning that skips nothing has one less."""
+    """The names of the sets that differ. A tuning that skips nothing has one less."""
     return [name for name in SETS if name != SKIPPED or not math.isinf(tuning.patience(10))]
 
 
 def bound_with(name: str, tuning: Tuning) -> grid.Bound:
-    """Theorem 3 with one of the sets."""
+    """The bound of Theorem 3 with one of the sets."""
 
     def bound(n_arms: int, delays: Integers) -> float:
         rates = schedule(tuning, n_arms, delays)
@@ -60,12 +62,12 @@ def bound_with(name: str, tuning: Tuning) -> grid.Bound:
 
 
 def cost_of(chosen: Collection[int], costs: Floats) -> float:
-    """|S| + sum of H_s over the rounds outside S: Theorem 3's last two terms, at most."""
+    """|S| + sum of H_s over the rounds outside S, an upper bound on the last two terms of Theorem 3."""
     return len(chosen) + math.fsum(cost for s, cost in enumerate(costs.tolist(), 1) if s not in chosen)
 
 
 def exhaustive(effort: Effort) -> Check:
-    """On short games: no other of the 2^n sets is cheaper than the best one, and the theorem is at most that cheap."""
+    """Check on short games that no set is cheaper than the best one, and that the theorem's bound is not larger."""
     generator, right, runs = np.random.default_rng([effort.seed, 4]), 0, effort.pick(20, 200)
     sets = [chosen for size in range(9) for chosen in itertools.combinations(range(1, 9), size)]
     for _ in range(runs):
@@ -81,7 +83,7 @@ def exhaustive(effort: Effort) -> Check:
 
 
 def curve(effort: Effort) -> Figure:
-    """The bound against |S| when the longest delays are left out, and the regret."""
+    """A figure of the regret, and of the bound against |S| when the longest delays are left out."""
     n_arms, n_rounds, rule = 10, effort.pick(8_000, 100_000), lab.Pareto(0.5)
     rows = []
     for tuning in (Simple(), Advanced()):
@@ -98,14 +100,14 @@ def curve(effort: Effort) -> Figure:
 
 
 def cases(effort: Effort) -> list[grid.Case]:
-    """The wave with every kind of delay, and the comeback."""
+    """The cases are the wave with every kind of delay, and the comeback."""
     waves = {name: lab.Problem(lab.Wave(), rule, 10, effort.pick(4_000, 40_000)) for name, rule in grid.DELAYS.items()}
     on_waves = [(name, "wave", problem, effort.seeds(4, 32)) for name, problem in waves.items()]
     return [*on_waves, grid.case_of(grid.EARLY_COMEBACK, effort)]
 
 
 def investigate(effort: Effort) -> Finding:
-    """Three rules and five sets on every kind of delay."""
+    """Play three rules and judge five sets on every kind of delay."""
     checks, rows, header = [], [], ("rule and set", *(case[0] for case in cases(effort)))
     for tuning in (Simple(), Advanced(), Cautious()):
         games = [grid.play(tuning, *case, effort.workers) for case in cases(effort)]
@@ -127,8 +129,8 @@ CLAIM = Claim(
     ClaimKind.THEOREM,
     (
         "For every proper rule β_t and every set S of rounds the regret is at most 4 √(kn) + β_n ln k + |S| + "
-        "the Σ o_t / β_t over the rounds outside S, where o_t counts only rounds outside S. The learner need "
-        "not know S: the theorem holds for all of them at once, so for the best one.",
+        "Σ o_t / β_t over the rounds outside S, where o_t counts only rounds outside S. The learner does not need "
+        "to know S. The theorem holds for all sets at once, and so for the best one.",
     ),
     investigate,
     cost=4,

@@ -1,6 +1,6 @@
-"""Claim 6, TCS19's unbalanced example: where a few delays are excessive, the order of growth differs.
+"""Claim 6 is TCS19's unbalanced example. A few excessive delays change the order of growth.
 
-TCS19: Thune, Cesa-Bianchi & Seldin, Nonstochastic Multiarmed Bandits with Unrestricted Delays, NeurIPS 2019.
+TCS19 is Thune, Cesa-Bianchi & Seldin, Nonstochastic Multiarmed Bandits with Unrestricted Delays, NeurIPS 2019.
 """
 
 from typing import NamedTuple
@@ -20,12 +20,12 @@ BOUNDS = {"simple": bounds.theorem_1, "advanced": bounds.theorem_2}
 
 
 def slope(rounds: list[int], values: Floats) -> float:
-    """Of the least-squares line through (ln n, ln value)."""
+    """The slope of the least-squares line through (ln n, ln value)."""
     return float(np.polyfit(np.log(rounds), np.log(values), 1)[0])
 
 
 class Growth(NamedTuple):
-    """A tuning on games of growing length."""
+    """The results of a tuning on games of growing length."""
 
     regrets: Floats  # a row for each length, a column for each seed
     bounds: list[float]
@@ -34,7 +34,7 @@ class Growth(NamedTuple):
 
 
 def measure(name: str, horizons: list[int], effort: Effort) -> Growth:
-    """Play all lengths, and fit the slopes."""
+    """Play all lengths and fit the slopes."""
     problems = [lab.Problem(lab.Bernoulli(gap=0.5), lab.Unbalanced(), N_ARMS, n) for n in horizons]
     seeds = effort.seeds(8, 32)
     games = [
@@ -48,7 +48,7 @@ def measure(name: str, horizons: list[int], effort: Effort) -> Growth:
 
 
 def figure(horizons: list[int], growths: dict[str, Growth]) -> Figure:
-    """Regret and bound of both."""
+    """A figure of the regret and the bound of both tunings."""
     rows: list[tuple[str, int, float, float]] = []
     for name, growth in growths.items():
         halves = [float(half_width(of_seeds)) for of_seeds in growth.regrets]
@@ -61,7 +61,7 @@ def figure(horizons: list[int], growths: dict[str, Growth]) -> Figure:
 
 
 def investigate(effort: Effort) -> Finding:
-    """Slopes of the measured regret, seed by seed, and of the delay's part of the bounds."""
+    """Compare the slopes of the measured regret with those of the delay's part of the bounds."""
     horizons = [2_000 * 4**i for i in range(effort.pick(4, 5))]
     growths = {name: measure(name, horizons, effort) for name in TUNINGS}
     simple, advanced = growths["simple"], growths["advanced"]
@@ -82,8 +82,9 @@ CLAIM = Claim(
     "Unbalanced delays: n^(3/4) against n^(1/2)",
     ClaimKind.MEASUREMENT,
     (
-        "If the first √(kn / ln k) reports come only at the end and all others at once, then D is of order n^(3/2), "
-        "and the simple tuning's bound of order n^(3/4). The advanced tuning, which stops waiting, keeps n^(1/2).",
+        "Suppose the first √(kn / ln k) reports come only at the end and all others at once. Then D is of order "
+        "n^(3/2), and the simple tuning's bound is of order n^(3/4). The advanced tuning stops waiting and keeps "
+        "n^(1/2).",
     ),
     investigate,
     cost=1,

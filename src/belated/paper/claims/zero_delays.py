@@ -1,4 +1,4 @@
-"""Claim 8: without delays both tunings are Tsallis-INF (Zimmert & Seldin 2019)."""
+"""Claim 8 says that without delays both tunings are Tsallis-INF (Zimmert & Seldin 2019)."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ TUNINGS: tuple[Tuning, ...] = (Simple(), Advanced(), Tsallis())
 def tsallis_weights(losses: Floats, eta: float) -> Floats:
     """w_i = 4 (eta (L_i - z))^-2 with z such that they sum to 1, by bisection (ZS19, with their factor 4 and eta).
 
-    Their regularizer is -4 sum (sqrt(w_i) - w_i / 2) / eta: with eta = 2 / sqrt(t) it is Belated's alpha = sqrt(t).
+    Their regularizer is -4 sum (sqrt(w_i) - w_i / 2) / eta. With eta = 2 / sqrt(t) it is Belated's alpha = sqrt(t).
     """
     k = losses.size
     low, high = losses.min() - 2 * np.sqrt(k) / eta, losses.min() - 2 / eta
@@ -26,10 +26,10 @@ def tsallis_weights(losses: Floats, eta: float) -> Floats:
 
 
 def largest_gap(problem: lab.Problem, seed: int) -> float:
-    """Of the probabilities to the closed form, and of the estimates to loss / probability, in any round.
+    """The largest gap between the probabilities and the closed form, or the estimates and loss / probability.
 
-    Both are computed from the game's own estimates: a second game beside it would drift away, however small the
-    difference, since a smaller probability makes a larger estimate.
+    Both are computed from the game's own estimates. A second game would drift away even if the difference were tiny,
+    because a smaller probability makes a larger estimate.
     """
     delays = problem.draw_delays(seed)
     game, gap = Compiled(Advanced(), problem, delays, seed), 0.0
@@ -46,7 +46,7 @@ def largest_gap(problem: lab.Problem, seed: int) -> float:
 
 
 def investigate(effort: Effort) -> Finding:
-    """The same game with three tunings, and the closed form beside it."""
+    """Play the same game with three tunings, and compare with the closed form."""
     n = effort.pick(20_000, 200_000)
     problems = [
         lab.Problem(losses, lab.NoDelay(), 8, n) for losses in (lab.Bernoulli(), lab.Constrained(), lab.Wave(50))
@@ -60,7 +60,7 @@ def investigate(effort: Effort) -> Finding:
     short = lab.Problem(lab.Constrained(), lab.NoDelay(), 8, effort.pick(500, 3_000))
     gap = max(largest_gap(short, seed) for seed in effort.seeds(2, 8))
     return Finding(
-        f"simple, advanced and Tsallis-INF: the same {games} games bit for bit",
+        f"simple, advanced and Tsallis-INF play the same {games} games bit for bit",
         [
             exactly("Both play Tsallis-INF's game, bit for bit", same == games, f"{same} of {games} games"),
             exactly("The probabilities are Tsallis-INF's closed form", gap < 1e-9, f"largest gap {gap:.1e}"),
@@ -73,8 +73,8 @@ CLAIM = Claim(
     "Zero delays: Tsallis-INF",
     ClaimKind.THEOREM,
     (
-        "Without delays nothing is ever outstanding, β_t is 0, and what is left is the 1/2-Tsallis entropy alone: the "
-        "algorithm is Tsallis-INF, which is optimal for adversarial and for stochastic losses.",
+        "Without delays nothing is ever outstanding and β_t is 0. Only the 1/2-Tsallis entropy is left. The algorithm "
+        "is then Tsallis-INF, which is optimal for both adversarial and stochastic losses.",
     ),
     investigate,
     cost=1,
