@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from belated.serve.store.postgres.journal import PostgresJournal
-from tests.support.journals import created
+from belated.testing.entries import created
 from tests.support.postgres import Cluster
 from tests.support.service import Served
 

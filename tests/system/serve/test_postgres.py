@@ -19,7 +19,8 @@ from belated.serve.store import opening as stores
 from belated.serve.store.journal import Conflict, Journal, Key
 from belated.serve.store.opening import open_journal, shown
 from belated.serve.store.postgres.journal import PostgresJournal
-from tests.support.journals import Slow, decided, event, outcome
+from belated.testing.entries import decided, event, outcome
+from tests.support.journals import Slow
 from tests.support.postgres import PASSWORD, ROLE, Cluster, connect
 from tests.support.relay import relay_to
 from tests.support.service import Served

@@ -26,9 +26,10 @@ from belated.serve.store.postgres import schema as postgres_schema
 from belated.serve.store.sqlite import schema as sqlite_schema
 from belated.serve.store.sqlite.journal import SQLiteJournal
 from belated.serve.store.verify import verify
+from belated.testing.entries import created, decided, filled
 from tests.support import histories
 from tests.support.engines import Driven
-from tests.support.journals import Slow, created, decided, filled
+from tests.support.journals import Slow
 from tests.support.postgres import Cluster, connect
 
 runner = CliRunner()

@@ -23,7 +23,8 @@ from belated.serve.store.postgres import journal as postgres
 from belated.serve.store.postgres.journal import Horizon, PostgresJournal
 from belated.serve.store.sqlite import schema as sqlite_schema
 from belated.serve.store.sqlite.journal import SQLiteJournal
-from tests.support.journals import Slow, created, decided
+from belated.testing.entries import created, decided
+from tests.support.journals import Slow
 from tests.support.postgres import Cluster, connect
 from tests.support.power import seeded
 

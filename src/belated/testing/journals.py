@@ -1,0 +1,209 @@
+"""The contract of a journal: what the service relies on, whichever store keeps the entries."""
+
+import secrets
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from belated.errors import StoreError
+from belated.serve.domain.entries import Entry, EntryKind
+from belated.serve.domain.fold import Snapshot
+from belated.serve.store import journal as journals
+from belated.serve.store.journal import Conflict, Journal, Key
+from belated.testing.entries import created, decided, event, filled, outcome
+
+OpenStore = Callable[[], Journal]
+
+
+class JournalContract:
+    """Tests that every journal must pass. A subclass overrides the fixture `open_store`."""
+
+    @pytest.fixture
+    def open_store(self) -> OpenStore:
+        """Opens a store that was empty when the test began. Each call opens the same store again."""
+        raise NotImplementedError("a subclass of JournalContract must override the fixture open_store")
+
+    @pytest.fixture
+    def journal(self, open_store: OpenStore) -> Iterator[Journal]:
+        """An empty journal."""
+        opened = open_store()
+        yield opened
+        opened.close()
+
+    def test_an_empty_journal_is_empty(self, journal: Journal) -> None:
+        assert journal.last() == 0
+        lists: list[list[Any]] = [journal.read(0, 10), journal.decisions(1, 0, 10), journal.snapshots(), journal.keys()]
+        assert lists == [[], [], [], []]
+        assert journal.find([1, 2]) == {}
+        assert journal.append([]) == []
+        assert journal.check() == []
+
+    def test_places_are_in_order_and_an_experiment_is_named_by_its_own(self, journal: Journal) -> None:
+        assert journal.append([created("one"), created("two")]) == [1, 2]
+        assert journal.append([decided(2, 1)]) == [3]
+        assert [(entry.seq, entry.experiment) for entry in journal.read(0, 10)] == [(1, 1), (2, 2), (3, 2)]
+        assert journal.last() == 3
+
+    @pytest.mark.parametrize(
+        ("there", "again", "other"),
+        [
+            (created("one"), created("one", at=5), created("two")),
+            (
+                decided(1, 1, key="k", position=0),
+                decided(1, 2, key="k", position=0),
+                decided(1, 3, key="k", position=1),
+            ),
+            (
+                decided(1, 1, key="k", position=0),
+                decided(1, 2, key="k", position=0),
+                decided(2, 1, key="k", position=0),
+            ),
+            (outcome(1), outcome(1, at=5), outcome(1, revision=1)),
+            (event(1, 1), event(1, 1, at=5), event(1, 2)),
+            (event(1, 1), event(1, 1, at=5), event(2, 1)),
+        ],
+        ids=["name", "request", "request of another experiment", "outcome", "event", "event of another experiment"],
+    )
+    def test_what_is_there_already_or_comes_twice_is_a_conflict_and_nothing_is_written(
+        self, journal: Journal, there: Entry, again: Entry, other: Entry
+    ) -> None:
+        journal.append([created("zero")])
+        for twins in ([there, again], [there, other, again]):
+            with pytest.raises(Conflict):
+                journal.append(twins)
+        assert journal.last() == 1
+        [place] = journal.append([there])
+        before = journal.read(0, 100)
+        for conflicting in ([again], [other, again], [again, other], [decided(1, 50), other, again, decided(1, 51)]):
+            with pytest.raises(Conflict):
+                journal.append(conflicting)
+            assert journal.read(0, 100) == before
+            assert journal.last() == place
+        [second, third] = journal.append([other, decided(1, 50, at=99)])
+        assert place < second < third == journal.last()
+        assert [(entry.seq, entry.at) for entry in journal.read(place, 100)] == [(second, other.at), (third, 99)]
+
+    def test_events_of_an_old_store_have_no_revision(self, journal: Journal) -> None:
+        journal.append([created("one"), event(1, None), event(1, None), event(1, 1)])
+        assert [entry.revision for entry in journal.events(1, 0, 10)] == [None, None, None, 1]
+
+    def test_an_experiment_is_found_by_its_name(self, journal: Journal) -> None:
+        assert journal.named("one") is None
+        [one, two] = journal.append([created("one"), created("naïve \U0001f600")])
+        assert (journal.named("one"), journal.named("naïve \U0001f600"), journal.named("On")) == (one, two, None)
+
+    @pytest.mark.parametrize("limit", [1, 2, 3, 100])
+    def test_every_list_can_be_read_in_pages(self, journal: Journal, limit: int) -> None:
+        filled(journal)
+
+        def paged(page_after: Callable[[int], list[Any]], seq: Callable[[Any], int]) -> list[int]:
+            found: list[int] = []
+            while page := page_after(found[-1] if found else 0):
+                assert len(page) <= limit
+                found += map(seq, page)
+            return found
+
+        assert paged(lambda after: journal.read(after, limit), lambda e: e.seq) == list(range(1, 12))
+        assert paged(lambda after: journal.decisions(1, after, limit), lambda f: f.decision.seq) == [3, 5, 7]
+        assert paged(lambda after: journal.decisions(2, after, limit), lambda f: f.decision.seq) == [4, 6]
+        assert paged(lambda after: journal.outcomes(1, after, limit), lambda e: e.seq) == [8, 9, 10]
+        assert paged(lambda after: journal.events(1, after, limit), lambda e: e.seq) == [1, 11]
+        assert paged(lambda after: journal.events(2, after, limit), lambda e: e.seq) == [2]
+
+    def test_decisions_come_with_the_newest_word_on_them(self, journal: Journal) -> None:
+        filled(journal)
+        newest = [(found.decision.seq, found.outcome and found.outcome.seq) for found in journal.decisions(1, 0, 10)]
+        assert newest == [(3, 9), (5, 10), (7, None)]
+        found = journal.find([1, 3, 4, 8, 10**12])
+        assert {seq: one.outcome and one.outcome.seq for seq, one in found.items()} == {3: 9, 4: None}
+        assert [entry.seq for entry in journal.history(3)] == [8, 9]
+        assert journal.history(7) == []
+
+    def test_a_request_is_found_in_its_order_and_its_experiment_only(self, journal: Journal) -> None:
+        journal.append([created("one"), created("two")])
+        journal.append([decided(1, place + 1, key="k", position=place) for place in range(250)])
+        assert [entry.position for entry in journal.requested(1, "k")] == list(range(250))
+        assert journal.requested(1, "K") == journal.requested(2, "k") == []
+
+    def test_many_at_once(self, journal: Journal) -> None:
+        journal.append([created("one")])
+        assert journal.append([decided(1, round) for round in range(1, 1002)]) == list(range(2, 1003))
+        assert list(journal.find(range(2, 1003))) == list(range(2, 1003))
+
+    @pytest.mark.parametrize("number", [5e-324, 0.1, 1e300, 2.0**53, 0.1 + 0.2, 1 / 3, None])
+    def test_numbers_survive_to_the_last_bit(self, journal: Journal, number: float | None) -> None:
+        journal.append([created("one"), msgspec.structs.replace(decided(1, 1), probability=number)])
+        journal.append([msgspec.structs.replace(outcome(2, value=number), old=number)])
+        _, decision, told = journal.read(0, 3)
+        assert [repr(one) for one in (decision.probability, told.value, told.old)] == [repr(number)] * 3
+
+    def test_a_zero_may_lose_its_sign(self, journal: Journal) -> None:
+        """SQLite keeps a whole number as such, so no entry may carry one (tests/test_feedback.py)."""
+        journal.append([created("one"), decided(1, 1), outcome(2, value=-0.0)])
+        assert journal.history(2)[0].value == 0.0
+
+    def test_every_field_comes_back(self, journal: Journal) -> None:
+        body = '{"name": "naïve café ☕ \\u0000 \U0001f600"}'.encode()
+        full = Entry(
+            2**60, EntryKind.DECIDED, 1, 2, 3, 4, 0.25, 2**34 - 1, 9, "kéy ☕", 5, 6, 7, 8, 0.5, 0.75, body, b"\x00"
+        )
+        journal.append([msgspec.structs.replace(created("one"), body=body)])
+        journal.append([full])
+        assert journal.read(0, 1)[0].body == body
+        assert journal.read(1, 1) == [full]
+        assert all(getattr(full, name) is not None for name in Entry.__struct_fields__)
+        assert type(journal.read(1, 1)[0].kind) is EntryKind
+
+    def test_two_snapshots_are_kept_newest_first(self, journal: Journal) -> None:
+        for seq in (5, 9, 7):
+            journal.save(Snapshot(seq, 1, b"state %d" % seq))
+        assert journal.snapshots() == [Snapshot(9, 1, b"state 9"), Snapshot(7, 1, b"state 7")]
+        journal.save(Snapshot(9, 2, b"\x00again\xff"))
+        assert journal.snapshots()[0] == Snapshot(9, 2, b"\x00again\xff")
+
+    def test_keys_are_kept_and_revoked_once(self, journal: Journal) -> None:
+        one, two = Key("b", b"\x00" * 32, "admin", None, 5), Key("a", b"\xff" * 32, "decide", "naïve", 6)
+        journal.add_key(two)
+        journal.add_key(one)
+        assert journal.keys() == [one, two]
+        assert journal.revoke_key("a", 77)
+        assert not journal.revoke_key("a", 78)
+        assert not journal.revoke_key("c", 79)
+        assert journal.keys() == [one, two._replace(revoked_at=77)]
+
+    def test_a_reader_sees_what_was_committed_and_cannot_write(self, journal: Journal) -> None:
+        journal.append([created("one")])
+        reader = journal.reader()
+        assert reader.last() == 1
+        journal.append([decided(1, 1)])
+        assert [entry.seq for entry in reader.read(0, 10)] == [1, 2]
+        with pytest.raises(StoreError):
+            reader.append([decided(1, 2)])
+        assert journal.last() == 2
+        reader.close()
+
+    def test_a_second_opening_sees_everything(self, journal: Journal, open_store: OpenStore) -> None:
+        filled(journal)
+        journal.save(Snapshot(5, 1, b"state"))
+        journal.add_key(Key("a", b"digest", "admin", None, 5))
+        again = open_store()
+        assert again.read(0, 100) == journal.read(0, 100)
+        assert again.snapshots() == journal.snapshots()
+        assert again.keys() == journal.keys()
+        assert again.append([decided(1, 9)]) == [12]
+        assert journal.append([decided(1, 10)]) == [13]
+        again.close()
+
+    def test_entries_reads_on_from_page_to_page(self, journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+        filled(journal)
+        for page in (1, 2, 11, 12):
+            monkeypatch.setattr(journals, "PAGE", page)
+            assert [entry.seq for entry in journals.entries(journal, 2)] == list(range(3, 12))
+            assert [entry.seq for entry in journals.entries(journal, 2, until=6)] == [3, 4, 5, 6]
+
+    def test_its_size_is_told(self, journal: Journal) -> None:
+        before = journal.size()
+        journal.append([created(secrets.token_hex(100_000))])
+        assert journal.size() >= before + 100_000 > 100_000

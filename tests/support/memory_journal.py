@@ -1,0 +1,134 @@
+"""A journal in memory: the smallest store that keeps the contract."""
+
+import copy
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, final
+
+import msgspec
+
+from belated.errors import StoreError
+from belated.serve.domain.entries import Entry, EntryKind, Found
+from belated.serve.domain.fold import Snapshot
+from belated.serve.store.journal import Conflict, Journal, Key
+
+OUTCOMES = (EntryKind.REPORTED, EntryKind.EXPIRED, EntryKind.LATE, EntryKind.AMENDED)
+EVENTS = (EntryKind.CREATED, EntryKind.ARMS, EntryKind.CLOSED)
+
+
+@final
+class Memory:
+    """What all connections to one store share."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.snapshots: dict[int, Snapshot] = {}
+        self.keys: dict[str, Key] = {}
+
+
+def unique(entry: Entry) -> tuple[Any, ...] | None:
+    """What no other entry may have. None if anything may come twice."""
+    if entry.kind is EntryKind.CREATED:
+        return "name", msgspec.json.decode(entry.body or b"{}")["name"]
+    if entry.kind is EntryKind.DECIDED:
+        return None if entry.request is None else ("request", entry.experiment, entry.request, entry.position)
+    if entry.kind in OUTCOMES:
+        return "outcome", entry.decision, entry.revision
+    return None if entry.revision is None else ("event", entry.experiment, entry.revision)
+
+
+class MemoryJournal(Journal):
+    """Keeps a store for as long as the process lives."""
+
+    kind: ClassVar[str] = "memory"
+
+    def __init__(self, memory: Memory, *, may_write: bool = True) -> None:
+        self._memory, self._may_write = memory, may_write
+
+    def append(self, entries: Sequence[Entry]) -> list[int]:
+        if not self._may_write:
+            raise StoreError("this connection only reads")
+        taken = {unique(entry) for entry in self._memory.entries} - {None}
+        written = []
+        for seq, entry in enumerate(entries, self.last() + 1):
+            if (own := unique(entry)) in taken:
+                raise Conflict
+            taken |= {own} - {None}
+            experiment = seq if entry.kind is EntryKind.CREATED else entry.experiment
+            written.append(msgspec.structs.replace(entry, seq=seq, experiment=experiment))
+        self._memory.entries += written
+        return [entry.seq for entry in written]
+
+    def last(self) -> int:
+        return self._memory.entries[-1].seq if self._memory.entries else 0
+
+    def named(self, name: str) -> int | None:
+        return next((entry.seq for entry in self._memory.entries if unique(entry) == ("name", name)), None)
+
+    def read(self, after: int, limit: int) -> list[Entry]:
+        return [entry for entry in self._memory.entries if entry.seq > after][:limit]
+
+    def find(self, seqs: Sequence[int]) -> dict[int, Found]:
+        decisions = {entry.seq: entry for entry in self._memory.entries if entry.kind is EntryKind.DECIDED}
+        return {seq: self._found(decisions[seq]) for seq in seqs if seq in decisions}
+
+    def _found(self, decision: Entry) -> Found:
+        return Found(decision, next(reversed(self.history(decision.seq)), None))
+
+    def requested(self, experiment: int, request: str) -> list[Entry]:
+        return [entry for entry in self._memory.entries if (entry.experiment, entry.request) == (experiment, request)]
+
+    def decisions(self, experiment: int, after: int, limit: int) -> list[Found]:
+        return [self._found(entry) for entry in self._of(experiment, after, limit, (EntryKind.DECIDED,))]
+
+    def outcomes(self, experiment: int, after: int, limit: int) -> list[Entry]:
+        return self._of(experiment, after, limit, OUTCOMES)
+
+    def events(self, experiment: int, after: int, limit: int) -> list[Entry]:
+        return self._of(experiment, after, limit, EVENTS)
+
+    def _of(self, experiment: int, after: int, limit: int, kinds: tuple[EntryKind, ...]) -> list[Entry]:
+        later = (entry for entry in self._memory.entries if entry.seq > after and entry.experiment == experiment)
+        return [entry for entry in later if entry.kind in kinds][:limit]
+
+    def history(self, decision: int) -> list[Entry]:
+        return [entry for entry in self._memory.entries if entry.decision == decision]
+
+    def snapshots(self) -> list[Snapshot]:
+        return [self._memory.snapshots[seq] for seq in sorted(self._memory.snapshots, reverse=True)]
+
+    def save(self, snapshot: Snapshot) -> None:
+        self._memory.snapshots[snapshot.seq] = snapshot
+        while len(self._memory.snapshots) > 2:
+            del self._memory.snapshots[min(self._memory.snapshots)]
+
+    def add_key(self, key: Key) -> None:
+        self._memory.keys[key.id] = key
+
+    def revoke_key(self, id: str, at: int) -> bool:
+        key = self._memory.keys.get(id)
+        if key is None or key.revoked_at is not None:
+            return False
+        self._memory.keys[id] = key._replace(revoked_at=at)
+        return True
+
+    def keys(self) -> list[Key]:
+        return sorted(self._memory.keys.values(), key=lambda key: key.created_at)
+
+    def fill(self, entries: Iterable[Entry], snapshots: Sequence[Snapshot], keys: Sequence[Key]) -> None:
+        self._memory.entries = list(entries)
+        self._memory.snapshots = {one.seq: one for one in snapshots}
+        self._memory.keys = {key.id: key for key in keys}
+
+    def size(self) -> int:
+        return len(msgspec.msgpack.encode(self._memory.entries))
+
+    def reader(self) -> Journal:
+        other = copy.copy(self)
+        other._may_write = False
+        return other
+
+    def check(self) -> list[str]:
+        return []
+
+    def close(self) -> None:
+        pass
