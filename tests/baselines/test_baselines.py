@@ -1,4 +1,4 @@
-"""The published systems: each rule against its literal transcription, each bound against the regret in its setting."""
+"""The published systems, each compared with a literal transcription of its rule."""
 
 import copy
 import math
@@ -43,7 +43,7 @@ every_baseline = pytest.mark.parametrize(
 
 
 class Recorder:
-    """A base that draws the arms in turn and writes down what it is told."""
+    """A base that draws the arms in turn and records what it is told."""
 
     def __init__(self, n_arms: int) -> None:
         self.n_arms, self.round = n_arms, 0
@@ -299,7 +299,7 @@ def test_skipper_keeps_long_delays_from_the_base() -> None:
 
 
 def literal_epochs(k: int, delays: Sequence[int]) -> list[tuple[int, int, int, int]]:
-    """TCS19, from the definition: (w, len, |S|, D_beta) in every round, every sum from scratch."""
+    """(w, len, |S|, D_beta) of TCS19 in every round, with every sum computed from the definition."""
     w, start, rows = 0, 1, []
     for t in range(1, len(delays) + 1):
         while True:
@@ -315,7 +315,7 @@ def literal_epochs(k: int, delays: Sequence[int]) -> list[tuple[int, int, int, i
 
 
 def literal_waiting_epochs(k: int, delays: Sequence[int]) -> list[tuple[int, int, int, int]]:
-    """The same with the waiting time: what was out at the start of each round of the epoch, from scratch."""
+    """The same with the waiting time instead of the delay, computed from the definition."""
     w, start, rows = 0, 1, []
     for t in range(1, len(delays) + 1):
         while True:
@@ -515,7 +515,7 @@ def test_solid_refuses_what_is_no_vector_of_losses() -> None:
 
 @pytest.mark.parametrize(("k", "seed"), [(2, 1), (4, 2)])
 def test_masoudian_is_the_paper_algorithm(k: int, seed: int) -> None:
-    """The definition in quadratic time: every sum over all earlier rounds, in every round."""
+    """The definition in quadratic time, which sums over all earlier rounds in every round."""
     n = 400
     rng = np.random.default_rng(seed)
     delays, losses = np.where(rng.random(n) < 0.1, 40, rng.integers(0, 4, n)).tolist(), rng.random((n, k))

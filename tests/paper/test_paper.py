@@ -1,4 +1,4 @@
-"""The paper, executable: how it judges, what it writes, and that all of it holds here."""
+"""How `belated paper` judges claims and what it writes."""
 
 import csv
 import json
@@ -70,7 +70,7 @@ def test_every_claim_has_a_file_of_its_own_name() -> None:
 
 
 def test_the_terms_add_up_to_the_regret() -> None:
-    """(A) + (B) + (C) with the drawn arms is the drawn loss minus L of the best estimate, whatever the potentials."""
+    """(A) + (B) + (C) with the drawn arms is the drawn loss minus L of the best estimate, for any potentials."""
     problem = lab.Problem(lab.Shifting(phases=4), lab.Geometric(10), 3, 200)
     runs = [follow(Simple(), problem, seed) for seed in range(6)]
     for run in runs:

@@ -1,4 +1,4 @@
-"""`belated replay`: the page of a log, the page of the flights, and what it refuses."""
+"""`belated replay` on small logs, and what it refuses."""
 
 import json
 import sys

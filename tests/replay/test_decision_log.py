@@ -1,4 +1,4 @@
-"""Logs from files: what is read, and what is refused, with its place."""
+"""Which logs are read from files, and which are refused with the location of the error."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The shipped flights: what must hold of them, their digest, and the script that makes them."""
+"""The invariants and the digest of the shipped flights, and their landing times."""
 
 import hashlib
 import zoneinfo

@@ -1,4 +1,4 @@
-"""Off-policy estimates: known problems, all losses known, the truth beside what the log says."""
+"""Off-policy estimates on known problems, compared with the truth."""
 
 import math
 from typing import Any
@@ -16,7 +16,7 @@ from tests.support.oracles import slow_argmin
 
 
 def literal_distributions(log: Log, tuning: Tuning) -> Floats:
-    """x_t from the definition: the estimates of all outcomes that came before decision t, and the slow argmin."""
+    """x_t from the definition, with the estimates of all outcomes before decision t and the slow argmin."""
     assert log.probabilities is not None
     rates = schedule(tuning, 3, delays_in_rounds(log.times, log.outcome_times))
     x = np.empty((log.times.size, 3))
@@ -57,7 +57,7 @@ def test_the_logged_policy_is_the_plain_mean() -> None:
 
 
 def test_rewards_in_other_units_are_the_same_losses() -> None:
-    """A learner fed losses l, or rewards 10 - 20 l in [-10, 10], has the same weights; estimates keep their units."""
+    """Losses l and rewards 10 - 20 l in [-10, 10] give a learner the same weights. Estimates keep their units."""
     log = log_of(world(is_skewed=True), np.random.default_rng(4))
     rewards = Log(log.arm_names, log.times, log.arms, 10 - 20 * log.outcomes, log.outcome_times, log.probabilities)
     one, other = evaluate(log, Shadow()), evaluate(rewards, Shadow(), Outcomes(-10, 10, is_reward=True))

@@ -1,4 +1,4 @@
-"""Replayed games: the lab's where delays do not depend on the arm, the definition written down where they do."""
+"""Replayed games equal the lab's if delays do not depend on the arm, and the plain definition if they do."""
 
 import math
 from typing import Any

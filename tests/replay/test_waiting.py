@@ -1,4 +1,4 @@
-"""Delays in rounds from clock times: the definition, counted out."""
+"""Delays in rounds from clock times, compared with a direct count."""
 
 import math
 

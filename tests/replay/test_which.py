@@ -1,4 +1,4 @@
-"""Advice: the certificates are the library's, and each sentence comes when its reason does."""
+"""The advice uses the library's certificates, and each sentence appears when its reason holds."""
 
 from typing import Any
 

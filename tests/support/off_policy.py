@@ -12,7 +12,7 @@ from belated.tunings import Tuning
 
 
 class World(NamedTuple):
-    """A problem fixed in advance: every arm's mean loss in every round, and when feedback comes, if it does."""
+    """A problem fixed in advance, with the mean loss of every arm and the time of the feedback in every round."""
 
     means: Floats
     times: Floats
@@ -53,7 +53,7 @@ def true_value(problem: World, log: Log, policy: Any) -> float:
 
 
 def all_probabilities(log: Log, tuning: Tuning) -> Floats:
-    """Every arm's x_t: a twin is fed the same log, and asked for its whole distribution."""
+    """x_t of every arm, from a second learner that gets the same log."""
     learner = FTRL(3, tuning, seed=0)
     told: set[int] = set()
     assert log.probabilities is not None
@@ -69,7 +69,7 @@ def all_probabilities(log: Log, tuning: Tuning) -> Floats:
 
 
 def assert_unbiased_and_covered(policy: Any, is_skewed: bool) -> None:
-    """200 logs of one world: the mean error is nil within 4 standard errors, and 90 to 99% of the intervals cover."""
+    """On 200 logs of one world, the mean error is 0 within 4 standard errors and 90 to 99% of the intervals cover."""
     problem, n_logs = world(is_skewed=is_skewed), 200
     errors, covered = [], []
     for seed in range(n_logs):

@@ -34,7 +34,7 @@ class BOLD(Baseline):
         self._seeds = Seeds(seed)
         self._pool: list[Base] = []
         self._free: list[int] = []  # a heap
-        self._rounds: OpenRounds[tuple[int, int]] = OpenRounds()  # note: the instance and its own round
+        self._rounds: OpenRounds[tuple[int, int]] = OpenRounds()  # the note is the instance and its own round
 
     @property
     def instances(self) -> int:

@@ -50,7 +50,7 @@ class Masoudian2024(Baseline):
     def __init__(self, n_arms: int, *, seed: int | None = None) -> None:
         self._n_arms = whole_number("n_arms", n_arms, 1)
         self._base = FTRL(self._n_arms, MasoudianRates(), seed=seed)
-        self._rounds: OpenRounds[int] = OpenRounds()  # note: D_s
+        self._rounds: OpenRounds[int] = OpenRounds()  # the note is D_s
 
     @property
     def backlog(self) -> int:

@@ -16,7 +16,7 @@ class RestartingExp3:
     def __init__(self, n_arms: int, eta: float, seed: int | None) -> None:
         self.n_arms = n_arms
         self.epochs = 0
-        self.rounds: OpenRounds[tuple[int, int]] = OpenRounds()  # note: the epoch and the base's own round
+        self.rounds: OpenRounds[tuple[int, int]] = OpenRounds()  # the note is the epoch and the base's own round
         self._seeds = Seeds(seed)
         self._base = FTRL(n_arms, Exp3(eta), seed=self._seeds[0])
 

@@ -38,7 +38,7 @@ class Skipper(Baseline):
         seeds = Seeds(seed)
         self._base = as_maker(base, lambda k, seed: FTRL(k, AdaptiveExp3(), seed=seed))(self._n_arms, seeds[0])
         self._generator = generator_of(seeds[1])
-        self._rounds: OpenRounds[int] = OpenRounds()  # note: the base's own round, 0 if skipped
+        self._rounds: OpenRounds[int] = OpenRounds()  # the note is the base's own round, 0 if skipped
 
     @property
     def skipped(self) -> int:

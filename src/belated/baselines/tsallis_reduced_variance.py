@@ -37,7 +37,7 @@ class TsallisReducedVariance(Baseline):
         self._n_arms = whole_number("n_arms", n_arms, 1)
         self._scale, self._threshold = (0.5, 16.0) if truth("paper_rates", paper_rates) else (1.0, 1.0)
         self._policy = ArgminPolicy(self._n_arms, generator_of(seed))
-        self._rounds: OpenRounds[Floats] = OpenRounds()  # note: B
+        self._rounds: OpenRounds[Floats] = OpenRounds()  # the note is B
 
     def ask(self) -> Decision:
         """Decide the next round."""

@@ -35,7 +35,7 @@ from tests.support.oracles import play
 def assert_bounded(
     run: Callable[[int, Floats], Sequence[Decision]], bound: float, n: int, means: Sequence[float], seeds: int = 6
 ) -> None:
-    """Mean regret <= bound, and the bound is one that uniform play would break."""
+    """Assert that the mean regret is at most the bound, and that uniform play would break the bound."""
     games = [coins(n, means, seed) for seed in range(seeds)]
     mean = np.mean([regret(run(seed, losses), losses) for seed, losses in enumerate(games)])
     uniform = np.mean([losses.mean(axis=1).sum() - losses.sum(axis=0).min() for losses in games])

@@ -97,12 +97,12 @@ def investigate(effort: Effort) -> Finding:
 
 CLAIM = Claim(
     "table-1",
-    "Table 1: every system, and what it must be told",
+    "Table 1: every system, and what it needs",
     ClaimKind.MEASUREMENT,
     (
         "Earlier systems need the horizon, the total delay, the largest delay, or each delay when its round is "
-        "played; ZS20 needs nothing of that. Each is told what it needs, and plays against an adversary whose best arm "
-        "stays the same while all losses jump up and down.",
+        "played. ZS20 needs none of these. Each system gets what it needs and plays against an adversary whose best "
+        "arm stays the same while all losses jump up and down.",
     ),
     investigate,
     cost=19,
