@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -103,7 +104,7 @@ def test_indices_and_exponents_are_printed_as_such() -> None:
     assert pages.mathematics("a_long_name outcome_time zs20-x x_y_z") == "a_long_name outcome_time zs20-x x_y_z"
 
 
-def made_up_page(tmp_path: Path) -> Path:
+def write_page(folder: Path) -> Path:
     from belated.reports import Figure, Table, columns_of, lines  # noqa: PLC0415
 
     columns = columns_of(("what", "round", "regret"), [("a <b>", 1, 2.0), ("a <b>", 2, 3.5), ("c, d", 1, 1.0)])
@@ -111,11 +112,15 @@ def made_up_page(tmp_path: Path) -> Path:
     found = Finding("1 < 2", [HOLDS], [figure], [Table("Numbers", ("a", "b"), [("x & y", "1")])])
     outcome = ClaimResult(claim(ClaimKind.THEOREM), found, Verdict.HOLDS, 1.5)
     named = outcome._replace(claim=paper.CLAIMS[0])
-    return pages.write(page_of([named], Effort(seed=7)), tmp_path / "out")
+    return pages.write(page_of([named], Effort(seed=7)), folder)
 
 
-def test_the_page_stands_alone_and_the_files_beside_it_hold_the_same(tmp_path: Path) -> None:
-    page = made_up_page(tmp_path)
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_page(tmp_path_factory.mktemp("page") / "out")
+
+
+def test_the_page_stands_alone_and_the_files_beside_it_hold_the_same(page: Path) -> None:
     html, out = page.read_text(), page.parent
     assert not re.search(r"(src|href)=\"(?!data:|#|figures/)", html)  # nothing is fetched, only links to the pictures
     assert "<script" not in html
@@ -133,8 +138,8 @@ def test_the_page_stands_alone_and_the_files_beside_it_hold_the_same(tmp_path: P
     assert results["results"][0]["checks"] == [{"what": "one", "measured": "1 of 1", "verdict": "holds"}]
 
 
-def test_the_same_page_is_written_twice(tmp_path: Path) -> None:
-    first, second = made_up_page(tmp_path / "a"), made_up_page(tmp_path / "b")
+def test_the_same_page_is_written_twice(page: Path, tmp_path: Path) -> None:
+    first, second = page, write_page(tmp_path / "b")
     assert first.read_text() == second.read_text()
     for kind in ("svg", "png"):
         assert (first.parent / f"figures/curve.{kind}").read_bytes() == (
@@ -142,8 +147,8 @@ def test_the_same_page_is_written_twice(tmp_path: Path) -> None:
         ).read_bytes()
 
 
-def test_a_new_report_takes_away_what_the_one_before_left(tmp_path: Path) -> None:
-    out = made_up_page(tmp_path).parent
+def test_a_new_report_takes_away_what_the_one_before_left(page: Path, tmp_path: Path) -> None:
+    out = Path(shutil.copytree(page.parent, tmp_path / "out"))
     (out / "figures" / "mine.png").write_text("")  # not ours
     pages.write(page_of([], Effort()), out)
     assert [path.name for path in (out / "figures").iterdir()] == ["mine.png"]

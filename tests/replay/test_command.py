@@ -68,13 +68,6 @@ def test_a_malformed_log_is_refused_and_nothing_is_written(
     assert not (tmp_path / "out" / "report.html").exists()
 
 
-def test_other_names_and_ranges(tmp_path: Path) -> None:
-    (tmp_path / "log.csv").write_text("t,layout,euros,paid\n1,a,10,2\n2,b,30,4\n3,a,,\n")
-    names = ["--time", "t", "--arm", "layout", "--outcome", "euros", "--outcome-time", "paid"]
-    said = run(str(tmp_path / "log.csv"), *names, "--highest", "50", "--reward", "--out", str(tmp_path / "out"))
-    assert "rewards from 0 to 50" in said
-
-
 def test_an_error_with_markup_in_it_is_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,13 +92,6 @@ def test_a_refused_log_leaves_no_folder(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"separated by semicolons\. Save it with commas"):
         run(str(tmp_path / "log.csv"), "--out", str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
-
-
-def test_nothing_that_came_in_time_is_said(tmp_path: Path) -> None:
-    rows = [f"{t},{'ab'[t % 2]},{t % 2},5000" for t in range(100)]
-    (tmp_path / "log.csv").write_text("\n".join(["time,arm,outcome,outcome_time", *rows]))
-    said = " ".join(run(str(tmp_path / "log.csv"), "--out", str(tmp_path / "out")).split())
-    assert "No outcome came before the last decision" in said
 
 
 def test_waiting_times_in_words() -> None:

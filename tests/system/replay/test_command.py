@@ -40,6 +40,20 @@ def test_a_wrong_column_of_arms_is_noticed_and_does_not_flood(tmp_path: Path) ->
     assert len(results["estimates"]) == 300 + 7
 
 
+def test_other_names_and_ranges(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("t,layout,euros,paid\n1,a,10,2\n2,b,30,4\n3,a,,\n")
+    names = ["--time", "t", "--arm", "layout", "--outcome", "euros", "--outcome-time", "paid"]
+    said = run(str(tmp_path / "log.csv"), *names, "--highest", "50", "--reward", "--out", str(tmp_path / "out"))
+    assert "rewards from 0 to 50" in said
+
+
+def test_nothing_that_came_in_time_is_said(tmp_path: Path) -> None:
+    rows = [f"{t},{'ab'[t % 2]},{t % 2},5000" for t in range(100)]
+    (tmp_path / "log.csv").write_text("\n".join(["time,arm,outcome,outcome_time", *rows]))
+    said = " ".join(run(str(tmp_path / "log.csv"), "--out", str(tmp_path / "out")).split())
+    assert "No outcome came before the last decision" in said
+
+
 def test_the_flights_are_the_built_in_example(tmp_path: Path) -> None:
     said = run("--out", str(tmp_path))
     assert "22,305 rounds" in said
