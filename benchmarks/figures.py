@@ -1,47 +1,61 @@
-"""`make figures`: the figures of the documents, drawn from games played now."""
+"""`make figures` draws the figures of the documents from games that it plays."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import matplotlib as mpl
 import numpy as np
 
-mpl.use("Agg")
-from matplotlib import pyplot
-
-import belated
 from belated import lab
+from belated.arrays import Floats
+from belated.plots import BLACK, BLUE, GREEN, GREY, ORANGE, canvas, plain_ticks
+from belated.tunings import Advanced, Shadow, Simple, Tsallis, Tuning
 from benchmarks import lag
 from benchmarks.shadow import families
 
 FOLDER = Path(__file__).parent.parent / "docs" / "figures"
-GREY, BLUE, ORANGE, GREEN = "#7f7f7f", "#1f77b4", "#ff7f0e", "#2ca02c"
 REPLICAS = {1: GREY, 2: "#9e7bc4", 4: "#6a3d9a", 8: "#3b1a63"}
 
 
-def which_tuning(n_arms: int = 10, n_rounds: int = 50_000, seeds: range = range(1000, 1008)) -> None:
-    """A row for each family of problems, a dot for each tuning: its regret over the least of all four."""
-    tunings: dict[str, tuple[belated.tunings.Tuning, str, str]] = {
-        "Tsallis (ignores delays)": (belated.tunings.Tsallis(), GREY, "s"),
-        "Simple": (belated.tunings.Simple(), GREEN, "^"),
-        "Advanced": (belated.tunings.Advanced(), ORANGE, "D"),
-        "Shadow (default)": (belated.tunings.Shadow(), BLUE, "o"),
-    }
-    names = list(families(n_rounds))
-    regrets = np.zeros((len(names), len(tunings)))
-    for i, family in enumerate(families(n_rounds).values()):
-        problem = lab.Problem(*family, n_arms, n_rounds)
-        for j, (tuning, _, _) in enumerate(tunings.values()):
-            regrets[i, j] = lab.play(tuning, problem, seeds, checkpoints=[n_rounds], workers=2).mean[-1]
-    least = np.sqrt(n_rounds)  # less regret than that is noise
-    ratios = np.maximum(regrets, least) / np.maximum(regrets, least).min(axis=1, keepdims=True)
+class Look(NamedTuple):
+    """How a tuning is drawn."""
 
-    figure, axis = pyplot.subplots(figsize=(9, 6.2), layout="constrained")
+    tuning: Tuning
+    colour: str
+    marker: str
+
+
+TUNINGS = {
+    "Tsallis (ignores delays)": Look(Tsallis(), GREY, "s"),
+    "Simple": Look(Simple(), GREEN, "^"),
+    "Advanced": Look(Advanced(), ORANGE, "D"),
+    "Shadow (default)": Look(Shadow(), BLUE, "o"),
+}
+
+
+def which_tuning(n_arms: int = 10, n_rounds: int = 50_000, seeds: range = range(1000, 1008)) -> None:
+    """A row for each family of problems, a dot for each tuning. It shows the regret over the least of all four."""
+    regrets: dict[str, list[float]] = {}
+    for name, family in families(n_rounds).items():
+        problem = lab.Problem(*family, n_arms, n_rounds)
+        played = [lab.play(one.tuning, problem, seeds, checkpoints=[n_rounds], workers=2) for one in TUNINGS.values()]
+        regrets[name] = [float(curves.mean[-1]) for curves in played]
+    ratios = np.maximum(list(regrets.values()), np.sqrt(n_rounds))  # less regret than that is noise
+    ratios /= ratios.min(axis=1, keepdims=True)
+    with canvas(figsize=(9, 6.2)) as (figure, axis):
+        draw_ratios(axis, list(regrets), ratios)
+        title = f"{n_arms} arms, {n_rounds:,} rounds, {len(seeds)} games each; further left is better"
+        axis.set_title(title, loc="left", fontsize=11)
+        figure.legend(loc="outside lower center", ncols=4)
+        save(figure, "which-tuning.png")
+
+
+def draw_ratios(axis: Any, names: Sequence[str], ratios: Floats) -> None:
+    """The dots, with a line between the problems that change while you wait and the others."""
     rows = np.arange(len(names))[::-1]
     axis.hlines(rows, 1, ratios.max(axis=1), color="#dddddd", zorder=1)
-    for j, (name, (_, colour, marker)) in enumerate(tunings.items()):
-        size = 75 if j == len(tunings) - 1 else 45
+    for j, (name, (_, colour, marker)) in enumerate(TUNINGS.items()):
+        size = 75 if j == len(TUNINGS) - 1 else 45
         axis.scatter(ratios[:, j], rows, color=colour, marker=marker, s=size, label=name, zorder=2 + j)
     axis.axvline(1, color="black", linewidth=0.8)
     calm = sum("wave" not in name and "sine" not in name and "block" not in name for name in names)
@@ -56,11 +70,7 @@ def which_tuning(n_arms: int = 10, n_rounds: int = 50_000, seeds: range = range(
     axis.set_yticklabels(names)
     axis.set_ylim(-0.7, len(names) - 0.1)
     axis.minorticks_off()
-    axis.grid(visible=True, axis="x", alpha=0.25)
-    title = f"{n_arms} arms, {n_rounds:,} rounds, {len(seeds)} games each; further left is better"
-    axis.set_title(title, loc="left", fontsize=11)
-    figure.legend(loc="outside lower center", ncols=4, frameon=False)
-    save(figure, "which-tuning.png")
+    axis.grid(visible=False, axis="y")
 
 
 def certificates(n_arms: int = 10, n_rounds: int = 20_000, seeds: range = range(8)) -> None:
@@ -70,45 +80,54 @@ def certificates(n_arms: int = 10, n_rounds: int = 20_000, seeds: range = range(
         "resonant wave, feedback 100 rounds late": (lab.Wave(), lab.Fixed(100)),
         "the same wave, 5% never reported": (lab.Wave(), lab.Lost(0.05, 100)),
     }
-    figure, axes = pyplot.subplots(1, 3, figsize=(13, 4.4), layout="constrained", sharey=True)
-    for axis, (title, family) in zip(axes, problems.items(), strict=True):
-        problem = lab.Problem(*family, n_arms, n_rounds)
-        at = np.unique(np.geomspace(50, n_rounds, 40).astype(int)).tolist()
-        certified = lab.certify(belated.tunings.Shadow(), problem, seeds, checkpoints=at)
-        shown = (("proven", certified.proven, ORANGE), ("measured", certified.measured, BLUE))
-        for name, values, colour in (*shown, ("regret", certified.regret, "black")):
-            mean = values.mean(axis=0)
-            axis.plot(certified.checkpoints, mean, color=colour, label=name)
-            axis.text(n_rounds * 1.06, mean[-1], f"{mean[-1]:,.0f}", color=colour, va="center", fontsize=9)
-        axis.set(xscale="log", yscale="log", xlabel="round", title=title, ylim=(5, 20_000), xlim=(50, n_rounds * 2.2))
-        axis.title.set_fontsize(10)
-        axis.grid(visible=True, alpha=0.25)
-    axes[0].set_ylabel(f"loss above the best arm's, mean of {len(seeds)} games (log scale)")
-    axes[0].legend(frameon=False)
-    figure.suptitle("what is really lost, what the run has measured, what is proven beforehand", fontsize=12)
-    save(figure, "certificates.png")
+    at = np.unique(np.geomspace(50, n_rounds, 40).astype(int)).tolist()
+    with canvas(1, 3, figsize=(13, 4.4), sharey=True) as (figure, axes):
+        for axis, (title, family) in zip(axes, problems.items(), strict=True):
+            problem = lab.Problem(*family, n_arms, n_rounds)
+            draw_certificates(axis, lab.certify(Shadow(), problem, seeds, checkpoints=at))
+            axis.set_title(title, fontsize=10)
+        axes[0].set_ylabel(f"loss above the best arm's, mean of {len(seeds)} games (log scale)")
+        axes[0].legend()
+        figure.suptitle("what is really lost, what the run has measured, what is proven beforehand", fontsize=12)
+        save(figure, "certificates.png")
+
+
+def draw_certificates(axis: Any, certified: lab.Certified) -> None:
+    """Three curves with their last values."""
+    n_rounds = int(certified.checkpoints[-1])
+    shown: Mapping[str, tuple[Floats, str]] = {
+        "proven": (certified.proven, ORANGE),
+        "measured": (certified.measured, BLUE),
+        "regret": (certified.regret, BLACK),
+    }
+    for name, (values, colour) in shown.items():
+        mean = values.mean(axis=0)
+        axis.plot(certified.checkpoints, mean, color=colour, label=name)
+        axis.text(n_rounds * 1.06, mean[-1], f"{mean[-1]:,.0f}", color=colour, va="center", fontsize=9)
+    axis.set(xscale="log", yscale="log", xlabel="round", ylim=(5, 20_000), xlim=(50, n_rounds * 2.2))
+    plain_ticks(axis)
 
 
 def lag_and_delay(points: Sequence[lag.Point]) -> None:
-    """A row for each tuning. Left: regret against the lag; right: against the effective delay, and the certificates."""
-    figure, axes = pyplot.subplots(2, 2, figsize=(13, 9), layout="constrained", sharex="col")
-    for row, (tuning, title) in zip(axes, {"Shadow": "Shadow (default)", "Advanced": "Advanced"}.items(), strict=True):
-        rows = [one for one in points if (one.losses, one.tuning) == ("coin flips", tuning)]
-        against_lag(row[0], rows)
-        against_delay(row[1], rows)
-        row[0].set_title(f"{title}: the further behind, the more is lost", loc="left", fontsize=11)
-        row[1].set_title(f"{title}: lag is delay, and the certificates count it", loc="left", fontsize=11)
-    axes[1, 0].set_xlabel("lag in rounds (milliseconds, at 1,000 decisions a second)")
-    axes[1, 1].set_xlabel("effective delay in rounds, on average (log scale)")
-    about = (
-        f"{lag.N_ARMS} arms, {lag.N_ROUNDS:,} rounds of coin flips (gap 0.3), feedback {lag.DELAY.mean:g} rounds late"
-    )
-    figure.suptitle(f"what lag costs: {about}, mean of {len(lag.SEEDS)} games", fontsize=12)
-    save(figure, "replicas.png")
+    """A row for each tuning. Regret against the lag is on the left, against the effective delay on the right."""
+    with canvas(2, 2, figsize=(13, 9), sharex="col") as (figure, axes):
+        titles = {"Shadow": "Shadow (default)", "Advanced": "Advanced"}
+        for row, (tuning, title) in zip(axes, titles.items(), strict=True):
+            rows = [one for one in points if (one.losses, one.tuning) == ("coin flips", tuning)]
+            against_lag(row[0], rows)
+            against_delay(row[1], rows)
+            row[0].set_title(f"{title}: the further behind, the more is lost", loc="left", fontsize=11)
+            row[1].set_title(f"{title}: lag is delay, and the certificates count it", loc="left", fontsize=11)
+        axes[1, 0].set_xlabel("lag in rounds (milliseconds, at 1,000 decisions a second)")
+        axes[1, 1].set_xlabel("effective delay in rounds, on average (log scale)")
+        about = f"{lag.N_ARMS} arms, {lag.N_ROUNDS:,} rounds of coin flips (gap 0.3)"
+        late = f"feedback {lag.DELAY.mean:g} rounds late, mean of {len(lag.SEEDS)} games"
+        figure.suptitle(f"what lag costs: {about}, {late}", fontsize=12)
+        save(figure, "replicas.png")
 
 
 def series(rows: Sequence[lag.Point], replicas: int) -> tuple[list[lag.Point], str, str]:
-    """The points of a number of replicas with that without lag before them, their colour and their marker."""
+    """The points of a number of replicas, from no lag on, with their colour and marker."""
     ones = [one for one in rows if one.replicas == replicas or one.lag == 0]
     return ones, REPLICAS.get(replicas, GREEN), "o" if replicas in REPLICAS else "D"
 
@@ -132,11 +151,10 @@ def against_lag(axis: Any, rows: Sequence[lag.Point]) -> None:
         colour = series(rows, replicas)[1]
         axis.text(max(lag.LAGS) * 1.04, height, names[replicas], color=colour, va="center", fontsize=10)
     axis.set_xticks([0, *lag.LAGS[1:]])
-    axis.grid(visible=True, alpha=0.25)
 
 
 def against_delay(axis: Any, rows: Sequence[lag.Point]) -> None:
-    """All points on the curve of a single learner, with the certificates of the service above them."""
+    """All points on the curve of a single learner. The certificates of the service are above them."""
     service, _, _ = series(rows, lag.JOURNAL)
     delays = [one.delay for one in service]
     certificates = (
@@ -162,14 +180,12 @@ def against_delay(axis: Any, rows: Sequence[lag.Point]) -> None:
     axis.set_xticks([10, 20, 50, 100, 200, 500], ["10", "20", "50", "100", "200", "500"])
     axis.set_yticks([100, 300, 1000, 3000, 10_000], ["100", "300", "1,000", "3,000", "10,000"])
     axis.minorticks_off()
-    axis.grid(visible=True, alpha=0.25)
 
 
 def save(figure: Any, name: str) -> None:
     """Write a figure into the folder of the documents."""
     FOLDER.mkdir(exist_ok=True)
     figure.savefig(FOLDER / name, dpi=110)
-    pyplot.close(figure)
     print(f"docs/figures/{name}")
 
 

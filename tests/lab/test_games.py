@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from belated import FTRL, Decision, Learner, bounds, lab
+from belated import FTRL, Decision, Learner, bounds, lab, progress
 from belated.errors import InvalidInput
-from belated.lab import progress
 from belated.lab.problems.problem import _generator
 from belated.tunings import Advanced, Shadow, Simple, Tsallis
 from tests.lab.test_problems import DELAYS, LOSSES

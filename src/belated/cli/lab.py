@@ -9,7 +9,7 @@ from rich.table import Table
 
 from belated import lab
 from belated.cli.application import app, console
-from belated.errors import InvalidInput
+from belated.files import make_folder
 from belated.lab.algorithms import ALGORITHMS
 from belated.lab.comparisons import dask_games
 from belated.lab.comparisons.comparison import Comparison, read_toml
@@ -50,22 +50,14 @@ def tell(message: str) -> None:
 def play(comparison: Comparison, workers: int, dask: str | None, out: Path | None) -> Results:
     """Play a comparison here or on Dask."""
     with nullcontext() if dask is None else dask_games.connect(dask, workers) as client:
-        make_folder(out)
+        if out is not None:
+            make_folder(out)
         try:
             return lab.compare(comparison, workers=workers, client=client, folder=out, tell=tell)
         except KeyboardInterrupt:
             if out is not None:
                 tell(f"Interrupted. Finished games are in {out}. Run the same command again to play the rest.")
             raise
-
-
-def make_folder(out: Path | None) -> None:
-    """The folder of the results, if there shall be one."""
-    try:
-        if out is not None:
-            out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInput(f"--out must be a folder that can be made: {out}: {error.strerror}") from error
 
 
 def show(results: Results) -> None:

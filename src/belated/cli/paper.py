@@ -9,10 +9,10 @@ from rich.text import Text
 
 from belated.cli.application import app, console
 from belated.errors import InvalidInput
-from belated.lab.problems.parsing import nearest
 from belated.paper import CLAIMS, Claim, ClaimResult, Effort, Verdict, run
 from belated.paper.report import NUMBERS, page_of, title_of
 from belated.reports import pages
+from belated.suggestions import unknown_name
 
 STYLES = {
     Verdict.HOLDS: "bold green",
@@ -32,7 +32,7 @@ def chosen(only: str | None) -> list[Claim]:
         raise InvalidInput(f"--only {only!r} names no claim. The claims are {', '.join(NUMBERS)}")
     for name in names:
         if name not in NUMBERS:
-            raise nearest("claim is", name, NUMBERS)
+            raise unknown_name("claim", name, NUMBERS)
     return [claim for claim in CLAIMS if claim.name in names]
 
 
@@ -63,7 +63,7 @@ def paper(
 ) -> None:
     """Try every claim of the paper and write a report with figures. Exit code 1 if a theorem fails."""
     claims, effort = chosen(only), Effort(full, seed, workers)
-    pages.make_folder(out)
+    pages.prepare(out)
     print_row(Text("claim", "dim"), Text("verdict", "dim"), Text("measured", "dim"))
     results = run(claims, effort, print_result, console if console.is_terminal else None)
     page = pages.write(page_of(results, effort), out)

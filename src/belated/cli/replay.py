@@ -67,7 +67,7 @@ def replay(
     if log is None:
         if (outcomes, columns) != (Outcomes(), Columns()):
             raise InvalidInput("options about outcomes and columns need a log, as in belated replay FILE")
-        pages.make_folder(out)
+        pages.prepare(out)
         page = flights_page(seeds or 5)
         shown = page.sections
     else:
@@ -75,7 +75,7 @@ def replay(
             raise InvalidInput("--seeds is for the flights only. A log is evaluated without random draws")
         decisions = read(log, columns)
         losses_of(decisions, outcomes)  # refuses a wrong log before any file is written
-        pages.make_folder(out)
+        pages.prepare(out)
         page = log_page(log.name, decisions, outcomes)
         shown = page.sections[:-1]  # without the glossary
         console.print(log_study.meaning(outcomes), highlight=False, markup=False)

@@ -1,24 +1,22 @@
 """The commands `belated serve`, `belated keys` and `belated verify`."""
 
 import os
-from contextlib import closing, contextmanager
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
 from belated.cli.application import app, console
 from belated.errors import InvalidInput
 from belated.extras import missing
+from belated.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from belated.serve.store.journal import Journal
 
 STORE = "belated.db"
@@ -70,15 +68,6 @@ def existing(store: str) -> "Journal":
     if is_missing(store):
         raise InvalidInput(f"there is no store {store}. `belated serve` makes one, or name another with --store")
     return open_journal(store)
-
-
-@contextmanager
-def progress_bar(verb: str, total: int) -> "Iterator[Callable[[int], None]]":
-    """Shown while something goes on; what it gives is told how far it is."""
-    columns = TextColumn(verb), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(verb, total=total)
-        yield lambda done: progress.update(task, completed=done)
 
 
 def curl_lines(url: str, is_locked: bool) -> list[str]:
@@ -199,8 +188,8 @@ def verify(store: Store = STORE) -> None:
     require_extra()
     from belated.serve.store import verify as verification  # noqa: PLC0415
 
-    with closing(existing(store)) as journal, progress_bar("folding", journal.last()) as progress:
-        verdict = verification.verify(journal, progress)
+    with closing(existing(store)) as journal, Progress("folding", journal.last()) as progress:
+        verdict = verification.verify(journal, progress.reach)
     for problem in verdict.problems:
         console.print(Text(problem, "bold red"), soft_wrap=True)
     console.print(

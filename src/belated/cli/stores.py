@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from belated.cli.application import app, console
-from belated.cli.serve import STORE, Store, existing, progress_bar, require_extra
+from belated.cli.serve import STORE, Store, existing, require_extra
+from belated.progress import Progress
 
 
 @app.command()
@@ -37,9 +38,9 @@ def copy(
     with (
         closing(existing(source)) as one,
         closing(stores.open_journal(destination)) as other,
-        progress_bar("copying", one.last()) as progress,
+        Progress("copying", one.last()) as progress,
     ):
-        copied = copy_store(one, other, progress)
+        copied = copy_store(one, other, progress.reach)
     console.print(
         f"copied {copied.entries:,} entries, {copied.snapshots} snapshots and {copied.keys} keys to "
         f"{stores.shown(destination)}. Check them with `belated verify --store ...`",

@@ -17,9 +17,9 @@ from belated import baselines, bounds
 from belated.baselines import bold, composite, delayed_ucb, doubling, queued, skipper, solid, tsallis_reduced_variance
 from belated.lab.problems.delays import Fixed, NoDelay
 from belated.lab.problems.losses import Bernoulli, Matrix
-from belated.lab.problems.parsing import nearest
 from belated.lab.problems.problem import Problem
 from belated.learner.ftrl import FTRL, Learner
+from belated.suggestions import unknown_name
 from belated.tunings import (
     AdaptiveExp3,
     Advanced,
@@ -393,5 +393,5 @@ BY_NAME = {algorithm.name: algorithm for algorithm in ALGORITHMS}
 def find(name: str) -> Algorithm:
     """An algorithm by its name; a wrong one gets the nearest right ones suggested."""
     if name not in BY_NAME:
-        raise nearest("algorithm is", str(name), BY_NAME)
+        raise unknown_name("algorithm", str(name), BY_NAME)
     return BY_NAME[name]

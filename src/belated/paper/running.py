@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from belated.lab.progress import Progress
 from belated.paper.claim import SEVERITY, Check, Claim, ClaimKind, Effort, Finding, Verdict
+from belated.progress import Progress
 
 
 class ClaimResult(NamedTuple):

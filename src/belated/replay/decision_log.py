@@ -1,6 +1,5 @@
 """Reads a decision log, which says what was chosen when, with which probability, and what came of it when."""
 
-import difflib
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple, final
@@ -11,6 +10,7 @@ from belated.arrays import Floats, Integers
 from belated.errors import InvalidInput
 from belated.replay.cells import NUMBER, instants, kind_of, numbers
 from belated.replay.tables import Chunk, Column, LogTable, open_table, refuse
+from belated.suggestions import closest
 
 
 @final
@@ -139,8 +139,7 @@ def _names(table: LogTable, columns: Columns) -> dict[str, str]:
 
 def _near(header: list[str], missing: list[str]) -> str:
     """A suggestion with the most similar names in the header."""
-    lowered = {there.lower(): there for there in header}
-    near = [lowered[key] for name in missing for key in difflib.get_close_matches(name.lower(), lowered, n=1)]
+    near = [found for name in missing for found in closest(name, header, n=1, cutoff=0.6)]
     return f"Did you mean {' and '.join(map(repr, near))}? " if near else ""
 
 

@@ -17,8 +17,8 @@ import numpy as np
 from belated.arrays import Floats, Integers
 from belated.errors import InvalidInput
 from belated.lab.problems.delays import NEVER
-from belated.lab.progress import Progress
 from belated.learner.ftrl import FTRL
+from belated.progress import Progress
 from belated.replay.decision_log import Log
 from belated.replay.outcomes import Outcomes, losses_of
 from belated.replay.waiting import delays_in_rounds

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from belated.arrays import Floats, Integers
 from belated.errors import InvalidInput
 from belated.lab.games.play import as_checkpoints
-from belated.lab.progress import Progress
 from belated.learner.ftrl import FTRL, Learner
+from belated.progress import Progress
 from belated.tunings import Tuning
 from belated.validation import as_loss, positive_number, whole_number
 

@@ -1,25 +1,15 @@
 """Charts: a figure is a table of numbers and a way to draw it, so that the CSV holds just what is shown."""
 
 import io
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
+from belated.plots import COLOURS, canvas, plain_ticks
+
 Columns = Mapping[str, Sequence[Any]]
 Draw = Callable[[Any, Columns], None]
 
-# Okabe and Ito's colours: told apart by everybody
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#8A8A8A")
-STYLE: dict[Any, Any] = {
-    "font.size": 11,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.alpha": 0.25,
-    "text.parse_math": False,  # a name may hold a $; so ticks must be plain too
-    "svg.hashsalt": "belated",  # the same figure gives the same file
-}
 SIZE = (6.4, 4.2)  # inches: one panel, readable on a phone
 
 
@@ -36,22 +26,14 @@ class Figure:
 
 def render(figure: Figure) -> dict[str, bytes]:
     """The figure as svg and png."""
-    import matplotlib  # noqa: PLC0415  (only figures need it)
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot  # noqa: PLC0415
-
-    with pyplot.rc_context(STYLE), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # an emoji in a name: a box will do
-        canvas, axis = pyplot.subplots(figsize=SIZE, layout="constrained")
+    images = {}
+    with canvas(figsize=SIZE) as (drawn, axis):
         figure.draw(axis, figure.columns)
         axis.set_title(figure.title, fontsize=12, loc="left")
-        images = {}
         for kind, settings in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": 150})):
             stream = io.BytesIO()
-            canvas.savefig(stream, format=kind, **settings)
+            drawn.savefig(stream, format=kind, **settings)
             images[kind] = stream.getvalue()
-        pyplot.close(canvas)
     return images
 
 
@@ -73,13 +55,6 @@ def groups(columns: Columns, by: str) -> dict[Any, dict[str, list[Any]]]:
         for name, values in columns.items():
             part[name].append(values[i])
     return parts
-
-
-def plain_ticks(side: Any) -> None:
-    """1,000 in place of 10 to the power of 3; with less than a decade to show, its parts get numbers too."""
-    low, high = sorted(side.get_view_interval())
-    side.set_major_formatter(lambda value, _: f"{value:,g}")
-    side.set_minor_formatter((lambda value, _: f"{value:,g}") if high < 10 * low else (lambda _value, _: ""))
 
 
 def lines(
@@ -113,13 +88,11 @@ def lines(
                 points = [(a, b) for a, b, is_marked in zip(rows[x], rows[y], rows[marked], strict=True) if is_marked]
                 axis.plot(*zip(*points, strict=True) if points else ([], []), "o", color=colour, markersize=5)
         axis.set(xlabel=x, ylabel=y, xscale=scales[0], yscale=scales[1])
-        for side, scale in zip((axis.xaxis, axis.yaxis), scales, strict=True):
-            if scale == "log":
-                plain_ticks(side)
+        plain_ticks(axis)
         if percent:
             axis.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
         if len(parts) > 1:
-            axis.legend(fontsize=9, frameon=False)
+            axis.legend(fontsize=9)
 
     return draw
 
@@ -138,7 +111,7 @@ def strip(value: str, category: str, by: str, *, limit: float) -> Draw:
         axis.axvline(limit, color="#B00020", linewidth=1.5)
         axis.set(xlabel=value, yticks=range(len(names)), yticklabels=names, ylim=(len(names) - 0.4, -0.6))
         axis.set_xlim(min(0.0, *columns[value]), max(limit * 1.05, *columns[value]))
-        axis.legend(fontsize=9, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=4)
+        axis.legend(fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=4)
 
     return draw
 
@@ -176,6 +149,6 @@ def bars(value: str, category: str, by: str, *, half: str | None = None, scale: 
         axis.grid(visible=False, axis="y")
         if scale == "linear":
             axis.locator_params(axis="x", nbins=6)
-        axis.legend(fontsize=9, frameon=False, loc="upper center", bbox_to_anchor=(0.4, -0.13), ncols=2)
+        axis.legend(fontsize=9, loc="upper center", bbox_to_anchor=(0.4, -0.13), ncols=2)
 
     return draw

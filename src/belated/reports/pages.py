@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 import belated
-from belated.errors import InvalidInput
+from belated.files import make_folder
 from belated.reports.charts import Columns, Figure, render
 
 RESULTS = "results.json"
@@ -74,16 +74,9 @@ def versions() -> dict[str, str]:
     }
 
 
-def make_folder(out: Path) -> Path:
-    """The folder of a report, made if need be; refused before any work if it cannot be."""
-    try:
-        for folder in (out / "figures", out / "numbers"):
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / ".writable").touch()
-            (folder / ".writable").unlink()
-    except OSError as error:
-        raise InvalidInput(f"--out must be a folder that can be written: {out}: {error.strerror}") from error
-    return out
+def prepare(out: Path) -> None:
+    """Create the folder of a report, or refuse it before any work."""
+    make_folder(out, "figures", "numbers")
 
 
 def as_csv(columns: Columns) -> str:
@@ -144,7 +137,7 @@ def forget_earlier(out: Path, files: Sequence[str]) -> None:
 
 def write(page: Page, out: Path) -> Path:
     """Write report.html, figures/, numbers/ and results.json into a folder; the path of the page."""
-    make_folder(out)
+    prepare(out)
     environment = Environment(
         loader=PackageLoader("belated.reports", "."),
         autoescape=True,

@@ -18,9 +18,8 @@ from distributed import Client, LocalCluster
 from rich.console import Console
 
 import belated
-from belated import cli, lab
+from belated import cli, lab, progress
 from belated.errors import ClusterError, InvalidInput
-from belated.lab import progress
 from belated.lab.comparisons import dask_games, fingerprint
 from belated.lab.comparisons.compare import compare
 from belated.lab.comparisons.comparison import Comparison

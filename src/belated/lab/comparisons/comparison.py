@@ -9,8 +9,9 @@ from belated.errors import InvalidInput
 from belated.lab.algorithms import BY_NAME, Algorithm, find
 from belated.lab.problems.delays import Delays
 from belated.lab.problems.losses import Losses
-from belated.lab.problems.parsing import nearest, parse_delays, parse_losses
+from belated.lab.problems.parsing import parse_delays, parse_losses
 from belated.lab.problems.problem import Problem
+from belated.suggestions import unknown_name
 from belated.validation import whole_number
 
 
@@ -60,7 +61,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise InvalidInput(f"{path}: not a TOML file: {error}") from error
     for key in settings:
         if key not in Comparison.__dataclass_fields__:
-            raise nearest("setting is", key, Comparison.__dataclass_fields__)
+            raise unknown_name("setting", key, Comparison.__dataclass_fields__)
     for key, value in settings.items():
         kind: Any = {"algorithms": list, "losses": str, "delays": str}.get(key, int)
         if not isinstance(value, kind):

@@ -15,7 +15,7 @@ from belated.lab.comparisons.finished_games import FinishedGame
 from belated.lab.comparisons.sweep import Finish, Game, Games, Run, play_whole
 from belated.lab.games.play import Integers
 from belated.lab.problems.problem import Problem
-from belated.lab.progress import Progress
+from belated.progress import Progress
 from belated.validation import whole_number
 
 if TYPE_CHECKING:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from belated.plots import COLOURS, canvas, plain_ticks
+
 if TYPE_CHECKING:
     from belated.lab.comparisons.results import Row
 
@@ -15,23 +17,16 @@ TITLES = {"log": "log scale, triangles: the bounds", "linear": "linear scale"}
 
 def draw(rows: "Sequence[Row]", title: str, path: Path) -> None:
     """Mean regret with 95% bands, once log-log with the bounds at the end (triangles) and once linear."""
-    import matplotlib  # noqa: PLC0415  (only figures need it)
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot  # noqa: PLC0415
-
-    figure, axes = pyplot.subplots(1, 2, figsize=(13, 5.2), layout="constrained")
-    colours = pyplot.get_cmap("tab10").colors  # type: ignore[attr-defined]
-    styles = [{"color": colour, "linestyle": dash} for dash in ("-", "--", ":", "-.") for colour in colours]
-    for scale, axis in zip(("log", "linear"), axes, strict=True):
-        for row, style in zip(rows, itertools.cycle(styles), strict=False):
-            _curve(axis, row, style, scale)
-        axis.set(xscale=scale, yscale=scale, xlabel="round", ylabel="regret", title=TITLES[scale])
-        axis.grid(visible=True, alpha=0.25)
-    figure.legend(*axes[1].get_legend_handles_labels(), loc="outside right upper", fontsize=9, frameon=False)
-    figure.suptitle(title)
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
+    styles = [{"color": colour, "linestyle": dash} for dash in ("-", "--", ":", "-.") for colour in COLOURS]
+    with canvas(1, 2, figsize=(13, 5.2)) as (figure, axes):
+        for scale, axis in zip(("log", "linear"), axes, strict=True):
+            for row, style in zip(rows, itertools.cycle(styles), strict=False):
+                _curve(axis, row, style, scale)
+            axis.set(xscale=scale, yscale=scale, xlabel="round", ylabel="regret", title=TITLES[scale])
+            plain_ticks(axis)
+        figure.legend(*axes[1].get_legend_handles_labels(), loc="outside right upper", fontsize=9)
+        figure.suptitle(title)
+        figure.savefig(path, dpi=120)
 
 
 def _curve(axis: Any, row: "Row", style: dict[str, Any], scale: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from belated.files import make_folder
 from belated.lab.algorithms import Algorithm
 from belated.lab.comparisons import figure
 from belated.lab.comparisons.comparison import Comparison
@@ -76,8 +77,7 @@ class Results:
 
     def write(self, folder: Path | str) -> Path:
         """Write results.csv, results.parquet and regret.png into a folder."""
-        out = Path(folder)
-        out.mkdir(parents=True, exist_ok=True)
+        out = make_folder(Path(folder))
         table, (csv, parquet, png) = self.tidy(), FILES
         table.write_csv(out / csv)
         table.write_parquet(out / parquet)

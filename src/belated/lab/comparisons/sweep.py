@@ -12,7 +12,7 @@ from belated.lab.comparisons.finished_games import FinishedGame
 from belated.lab.games.play import Integers, Watch, default_checkpoints, play_game, run_all, warm_up, watched
 from belated.lab.problems.losses import Matrix
 from belated.lab.problems.problem import Problem
-from belated.lab.progress import Progress
+from belated.progress import Progress
 from belated.validation import whole_number
 
 Game = tuple[str, int]  # an algorithm's name and a seed

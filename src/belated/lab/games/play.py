@@ -22,8 +22,8 @@ from belated.lab.intervals import half_width
 from belated.lab.problems.delays import NoDelay
 from belated.lab.problems.losses import Matrix, Wave
 from belated.lab.problems.problem import Problem
-from belated.lab.progress import Progress
 from belated.learner.ftrl import Learner
+from belated.progress import Progress
 from belated.tunings import Shadow, Tsallis, Tuning
 from belated.validation import whole_number
 

@@ -1,7 +1,6 @@
 """Problems by name, for the command line and TOML files: `bernoulli:gap=0.2`, `geometric:mean=50`, `losses.csv`."""
 
 import dataclasses
-import difflib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from belated.errors import InvalidInput
 from belated.lab.problems import delays, losses
 from belated.lab.problems.delays import Delays
 from belated.lab.problems.losses import Losses
+from belated.suggestions import unknown_name
 
 LOSSES: dict[str, type[Losses]] = {
     "bernoulli": losses.Bernoulli,
@@ -39,20 +39,15 @@ AROUND: dict[str, type[Delays]] = {  # rules that change the delays of another
 FILE_ENDINGS = (".csv", ".parquet", ".npy")
 
 
-def nearest(kind: str, name: str, known: Mapping[str, Any]) -> InvalidInput:
-    """The error for a wrong name, with the nearest right ones."""
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
-    if "." in name:
-        hint += f" (a file must end in {', '.join(FILE_ENDINGS)})"
-    return InvalidInput(f"no {kind} called {name!r}; {hint}")
+def _unknown(kind: str, name: str, known: Mapping[str, Any]) -> InvalidInput:
+    return unknown_name(kind, name, known, f" A file must end in {', '.join(FILE_ENDINGS)}." if "." in name else "")
 
 
 def parse_losses(text: str) -> Losses:
     """Losses from `name`, `name:setting=value,...` or a file."""
     if text.endswith(FILE_ENDINGS):
         return losses.LossesFile(Path(text))
-    built: Losses = _build("losses are", text, LOSSES)
+    built: Losses = _build("losses", text, LOSSES)
     return built
 
 
@@ -64,8 +59,8 @@ def parse_delays(text: str) -> Delays:
     if text.endswith(FILE_ENDINGS):
         return delays.DelaysFile(Path(text))
     if name not in DELAYS:
-        raise nearest("delays are", name, {**DELAYS, **AROUND})
-    built: Delays = _build("delays are", text, DELAYS)
+        raise _unknown("delays", name, {**DELAYS, **AROUND})
+    built: Delays = _build("delays", text, DELAYS)
     return built
 
 
@@ -80,7 +75,7 @@ def _build_around(name: str, rest: str) -> Delays:
 def _build(kind: str, text: str, known: Mapping[str, type]) -> Any:
     name, _, settings = text.partition(":")
     if name not in known:
-        raise nearest(kind, name, known)
+        raise _unknown(kind, name, known)
     return known[name](**_values(name, settings, known[name]))
 
 
@@ -94,7 +89,7 @@ def _values(name: str, settings: str, rule: type) -> dict[str, float]:
     for setting in filter(None, settings.split(",")):
         key, _, value = setting.partition("=")
         if key not in fields:
-            raise nearest(f"setting of {name} is", key, fields) if fields else InvalidInput(f"{name} has no settings")
+            raise unknown_name(f"setting of {name}", key, fields) if fields else InvalidInput(f"{name} has no settings")
         is_whole = "int" in str(fields[key].type)
         try:
             values[key] = int(value) if is_whole else float(value)

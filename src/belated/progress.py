@@ -1,4 +1,4 @@
-"""A progress bar with the time left, for anything longer than two seconds, on a terminal; one at a time."""
+"""A progress bar for work that takes longer than two seconds. It shows on a terminal only, one at a time."""
 
 import sys
 import threading
@@ -6,14 +6,14 @@ import time
 from types import TracebackType
 from typing import Any, ClassVar, Self, final
 
-SHOW_AFTER = 2.0  # seconds before it shows
+SHOW_AFTER = 2.0  # seconds
 
 
 @final
 class Progress:
-    """Counts rounds played, from any thread; draws a bar once they take longer than SHOW_AFTER.
+    """Counts finished work, from any thread, and draws a bar after SHOW_AFTER seconds.
 
-    Inside another one it only counts: the outer bar tells the whole.
+    Inside another one it only counts, because the outer bar stands for the whole.
     """
 
     _outermost: ClassVar["Progress | None"] = None
@@ -40,22 +40,31 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
 
-    def advance(self, rounds: float, title: str | None = None) -> None:
-        """So many more rounds have been played; `title` says what comes next."""
+    def advance(self, more: float, title: str | None = None) -> None:
+        """Count more finished work. `title` says what comes next."""
         with self._lock:
-            self._done += rounds
+            self._done += more
             self._title = title or self._title
-            if self._bar is None and self._is_shown and time.monotonic() - self._started > SHOW_AFTER:
-                self._open()
-            if self._bar is not None:
-                self._bar.update(0, completed=self._done, description=self._title)
+            self._show()
+
+    def reach(self, done: float) -> None:
+        """Set how much is done in all."""
+        with self._lock:
+            self._done = done
+            self._show()
+
+    def _show(self) -> None:
+        if self._bar is None and self._is_shown and time.monotonic() - self._started > SHOW_AFTER:
+            self._open()
+        if self._bar is not None:
+            self._bar.update(0, completed=self._done, description=self._title)
 
     def _open(self) -> None:
         from rich.console import Console  # noqa: PLC0415  (only a terminal needs it)
         from rich.progress import Progress as Bar  # noqa: PLC0415
         from rich.progress import TimeElapsedColumn  # noqa: PLC0415
 
-        columns = *Bar.get_default_columns(), TimeElapsedColumn()  # that one moves even while nothing is finished
+        columns = *Bar.get_default_columns(), TimeElapsedColumn()  # the time moves even while nothing is finished
         self._bar = Bar(*columns, console=self._console or Console(stderr=True), transient=True)
         self._bar.add_task(self._title, total=self._total)
         self._bar.start()
