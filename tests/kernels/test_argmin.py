@@ -53,7 +53,7 @@ def random_losses(generator: np.random.Generator, k: int, spread: float) -> NDAr
 
 
 # These are solved on every check. tests/system/kernels solves the whole grid.
-QUICK = [(0.0, 1.0), (1e-8, 1e8), (1.0, 1e3), (1e3, 1e300)]
+QUICK = [(0.0, 1.0), (1e-8, 1e8), (1.0, 1e3)]
 
 
 @pytest.mark.parametrize(("beta", "spread"), QUICK)
@@ -88,14 +88,6 @@ def test_thousands_of_ties() -> None:
         x = solve(losses, alpha, beta)
         assert all(len(set(group)) == 1 for group in x.reshape(4, 5000).tolist())
         assert optimality_error(x, losses, alpha, beta) < 1e-12
-
-
-def test_a_million_arms() -> None:
-    generator = np.random.default_rng(3)
-    losses = generator.random(1_000_000) * 1e4
-    x = solve(losses, 50.0, 20.0, 0.5 * math.log(1e6))
-    assert abs(x.sum() - 1) < 1e-12
-    assert optimality_error(x, losses, 50.0, 20.0) < 1e-11
 
 
 @settings(max_examples=500, deadline=None)

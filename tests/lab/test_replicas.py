@@ -12,7 +12,6 @@ from belated.errors import DuplicateReport, InvalidInput, UnknownRound
 from belated.lab.games.compiled import Compiled, CompiledShadow
 from belated.lab.games.play import Driver
 from belated.lab.games.replicas import Apart, OneJournal
-from belated.lab.intervals import half_width
 from belated.replicated.lag import rates_of
 from belated.tunings import Advanced, Shadow, Simple, Tsallis, Tuning
 from tests.replicated.test_shared_learner import Event, Replica, fold
@@ -69,7 +68,7 @@ def test_without_lag_or_others_the_delays_are_those_inside(rule: lab.Delays) -> 
 
 
 @pytest.mark.parametrize("tuning", TUNINGS, ids=repr)
-@pytest.mark.parametrize("rule", DELAYS.values(), ids=DELAYS)
+@pytest.mark.parametrize("rule", [DELAYS["lost"]], ids=["lost"])
 def test_without_lag_or_others_the_game_is_the_plain_one_bit_for_bit(tuning: Tuning, rule: lab.Delays) -> None:
     problem = lab.Problem(lab.Bernoulli(0.3), rule, 3, 400)
     plain = lab.certify(tuning, problem, [1, 2], checkpoints=[100])
@@ -173,25 +172,6 @@ def test_one_journal_is_a_single_learner_that_is_told_later_and_has_older_rates(
     np.testing.assert_array_equal(single.alpha[lag:], usual[0][: 800 - lag])  # those of the rounds that it knows of
     assert (single.beta[lag + 1 :] >= usual[1][: 800 - lag - 1] * 0.99).all()
     assert (single.beta[lag + 100 :] <= usual[1][lag + 100 :] * 1.01).all()  # Algorithm 2 may skip a little later
-
-
-def assert_certificates_hold(played: lab.Certified) -> None:
-    regret = played.regret.mean(axis=0)
-    assert (played.proven.mean(axis=0) >= regret + half_width(played.regret)).all()
-    assert (played.measured.mean(axis=0) >= regret).all()
-
-
-@pytest.mark.parametrize("tuning", [Shadow()], ids=repr)
-@pytest.mark.parametrize("lag", [5])
-def test_both_certificates_of_the_journal_stay_above_the_regret(tuning: Tuning, lag: int) -> None:
-    """tests/system/lab has the other tunings and lags."""
-    assert_certificates_stay_above_the_regret(tuning, lag)
-
-
-def assert_certificates_stay_above_the_regret(tuning: Tuning, lag: int) -> None:
-    for losses in (lab.Bernoulli(0.5), lab.Wave(half_period=40), lab.Comeback()):
-        problem = lab.Problem(losses, lab.Lost(0.05, 10), 2, 800)
-        assert_certificates_hold(lab.replicas.play(tuning, problem, range(3), lag=lag, checkpoints=[50, 400]))
 
 
 @pytest.mark.parametrize("kind", [OneJournal, Apart])

@@ -41,7 +41,10 @@ def run(learner: FTRL, delays: NDArray[np.int64], batches: list[int] | None = No
     return log, frozenset(discarded)
 
 
-@pytest.mark.parametrize("name", TUNINGS)
+QUICK = ["advanced, discarding", "shadow"]  # tests/system/learner has the other tunings
+
+
+@pytest.mark.parametrize("name", QUICK)
 @pytest.mark.parametrize("refresh", [1, 4])
 def test_online_equals_its_definition(name: str, refresh: int) -> None:
     generator = np.random.default_rng([len(name), refresh])
@@ -65,7 +68,7 @@ def test_batches_count_as_the_delay_they_are() -> None:
         assert learner.certificate() == pytest.approx(min(delays.size, literal), rel=1e-11)
 
 
-@pytest.mark.parametrize("name", TUNINGS)
+@pytest.mark.parametrize("name", QUICK)
 def test_a_whole_sequence_has_the_same_certificate(name: str) -> None:
     generator = np.random.default_rng(len(name))
     for _ in range(100):

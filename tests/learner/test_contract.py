@@ -1,10 +1,13 @@
-"""Every learner of the package keeps the contract. tests/support/catalogue.py lists them."""
+"""The learners of the package keep the contract. tests/support/catalogue.py lists them."""
 
 import pytest
 
 from belated import Learner
 from belated.testing.learners import LearnerContract, LearningContract
 from tests.support.catalogue import DETERMINISTIC, LEARNERS, NOT_LEARNING
+
+QUICK = ["simple", "advanced, discarding", "shadow", "advanced, refresh 7", "skipper", "bold", "one arm"]
+# tests/system/learner has the others
 
 
 class FromCatalogue:
@@ -25,11 +28,11 @@ class FromCatalogue:
         return LEARNERS[self.learner](n_arms, seed)
 
 
-@pytest.mark.parametrize("name", LEARNERS, indirect=True)
+@pytest.mark.parametrize("name", QUICK, indirect=True)
 class TestEveryLearner(FromCatalogue, LearnerContract):
     pass
 
 
-@pytest.mark.parametrize("name", [name for name in LEARNERS if name not in NOT_LEARNING], indirect=True)
+@pytest.mark.parametrize("name", [name for name in QUICK if name not in NOT_LEARNING], indirect=True)
 class TestThoseThatLearn(FromCatalogue, LearningContract):
     pass

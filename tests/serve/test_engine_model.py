@@ -162,7 +162,7 @@ class Engines(RuleBasedStateMachine):
 
 
 SETTINGS = settings(
-    max_examples=6,  # tests/system/serve tries many more
+    max_examples=4,  # tests/system/serve tries many more
     stateful_step_count=40,
     deadline=None,
     derandomize=True,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from belated import kernels
-from tests.kernels.test_argmin import QUICK, assert_agrees_with_exact_arithmetic, assert_exact
+from tests.kernels.test_argmin import QUICK, assert_agrees_with_exact_arithmetic, assert_exact, optimality_error, solve
 from tests.support.oracles import kernel_argmin
 
 BETAS = [0.0, 1e-20, 1e-8, 1.0, 1e3, 1e9]
@@ -32,3 +32,11 @@ def test_a_long_run_of_warm_starts_stays_exact() -> None:
             assert_exact(x, policy[kernels.LOSSES].copy(), alpha, beta, 1e-12)
         arm = generator.choice(k, p=x)
         policy[kernels.LOSSES, arm] += generator.random() / x[arm]
+
+
+def test_a_million_arms() -> None:
+    generator = np.random.default_rng(3)
+    losses = generator.random(1_000_000) * 1e4
+    x = solve(losses, 50.0, 20.0, 0.5 * math.log(1e6))
+    assert abs(x.sum() - 1) < 1e-12
+    assert optimality_error(x, losses, 50.0, 20.0) < 1e-11

@@ -5,8 +5,10 @@ import pytest
 from numpy.typing import NDArray
 
 from belated import lab
-from belated.tunings import Advanced, Shadow, Tuning
-from tests.lab.test_replicas import TUNINGS, assert_certificates_hold, assert_certificates_stay_above_the_regret
+from belated.lab.intervals import half_width
+from belated.tunings import Tuning
+from tests.lab import test_replicas as quick
+from tests.lab.test_replicas import DELAYS, TUNINGS
 
 PROBLEMS = {
     "coin flips": lab.Problem(lab.Bernoulli(0.4), lab.Geometric(3.0), 4, 1500),
@@ -14,6 +16,7 @@ PROBLEMS = {
     "some never reported": lab.Problem(lab.Bernoulli(0.4), lab.Lost(0.05, 3), 4, 1500),
 }
 SEEDS, LAG = range(10), 100
+OTHER_DELAYS = [name for name in DELAYS if name != "lost"]
 
 
 def errors_above(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
@@ -42,6 +45,21 @@ def test_the_effective_delay_explains_the_regret_of_real_copies(tuning: Tuning, 
     assert_certificates_hold(journal)
 
 
-@pytest.mark.parametrize(("lag", "tuning"), [(5, Advanced()), (300, Shadow()), (300, Advanced())], ids=repr)
+def assert_certificates_hold(played: lab.Certified) -> None:
+    regret = played.regret.mean(axis=0)
+    assert (played.proven.mean(axis=0) >= regret + half_width(played.regret)).all()
+    assert (played.measured.mean(axis=0) >= regret).all()
+
+
+@pytest.mark.parametrize("tuning", TUNINGS, ids=repr)
+@pytest.mark.parametrize("lag", [5, 300])
 def test_both_certificates_of_the_journal_stay_above_the_regret(tuning: Tuning, lag: int) -> None:
-    assert_certificates_stay_above_the_regret(tuning, lag)
+    for losses in (lab.Bernoulli(0.5), lab.Wave(half_period=40), lab.Comeback()):
+        problem = lab.Problem(losses, lab.Lost(0.05, 10), 2, 800)
+        assert_certificates_hold(lab.replicas.play(tuning, problem, range(3), lag=lag, checkpoints=[50, 400]))
+
+
+@pytest.mark.parametrize("tuning", TUNINGS, ids=repr)
+@pytest.mark.parametrize("rule", [DELAYS[name] for name in OTHER_DELAYS], ids=OTHER_DELAYS)
+def test_without_lag_or_others_the_game_is_the_plain_one_bit_for_bit(tuning: Tuning, rule: lab.Delays) -> None:
+    quick.test_without_lag_or_others_the_game_is_the_plain_one_bit_for_bit(tuning, rule)

@@ -1,7 +1,8 @@
-"""Loss estimates are unbiased: thousands of games with every tuning."""
+"""Loss estimates are unbiased in thousands of games with every tuning, and draws match their probabilities."""
 
 import pytest
 
+from tests.learner import test_statistics as quick
 from tests.learner.test_statistics import assert_unbiased
 from tests.support.catalogue import TUNINGS
 
@@ -12,3 +13,8 @@ CASES = [(name, refresh) for name in TUNINGS for refresh in (1, 4) if refresh ==
 @pytest.mark.parametrize(("name", "refresh"), CASES)
 def test_loss_estimates_are_unbiased_under_random_delays(name: str, refresh: int) -> None:
     assert_unbiased(name, refresh, runs=3000)
+
+
+@pytest.mark.parametrize("k", [1000])
+def test_drawn_arms_match_their_stated_probabilities(k: int) -> None:
+    quick.test_drawn_arms_match_their_stated_probabilities(k)

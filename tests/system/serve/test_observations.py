@@ -1,4 +1,6 @@
-"""The intervals of the earnings cover the truth as often as they say."""
+"""Estimated earnings are unbiased, and their intervals cover the truth as often as they say."""
+
+import math
 
 import numpy as np
 
@@ -19,3 +21,15 @@ def test_the_intervals_cover_what_they_say() -> None:
             assert 0 <= found.low <= found.mean <= found.high <= 1
     assert (covered / runs > 0.92).all()
     assert (widths < 2 * 2 * 1.96 * means.std(axis=0)).all()  # not so wide that they say nothing
+
+
+def test_the_estimate_is_unbiased() -> None:
+    """Over many runs the mean of the estimates is the true mean, for arms drawn often and rarely alike."""
+    generator, runs, outcomes = np.random.default_rng(1), 600, 100
+    found = np.zeros((runs, len(MEANS)))
+    for run in range(runs):
+        earnings = played(outcomes, generator)
+        found[run] = [earnings.sums(arm).total / outcomes for arm in range(len(MEANS))]
+    standard_error = found.std(axis=0) / math.sqrt(runs)
+    assert (standard_error < 0.03).all()
+    assert (abs(found.mean(axis=0) - MEANS) < 4 * standard_error).all()

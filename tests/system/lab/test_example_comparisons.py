@@ -4,7 +4,7 @@ from pathlib import Path
 
 from belated import lab
 
-EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 def regrets(name: str) -> dict[str, float]:
