@@ -1,1 +1,1 @@
-"""Processes that serve: one, or several workers."""
+"""Server processes, one or several workers."""

@@ -1,4 +1,4 @@
-"""Run one server process: its socket, its HTTP server and its store."""
+"""Run one server process, with its socket, HTTP server and store."""
 
 import gc
 import logging
