@@ -10,12 +10,12 @@ is built in.
 """
 
 from belated.replay import flights
+from belated.replay.advice import Advice, advise
 from belated.replay.decision_log import Columns, Log, read
 from belated.replay.off_policy import LOGGED, UNIFORM, PolicyEstimate, evaluate, evaluate_all
 from belated.replay.outcomes import Outcomes
 from belated.replay.timed_games import Replays, Wait, play
 from belated.replay.waiting import WaitingTimes, delays_in_rounds, measure
-from belated.replay.which import Advice, advise
 
 __all__ = [
     "LOGGED",

@@ -3,12 +3,12 @@
 import math
 from typing import NamedTuple
 
+from belated.replay.advice import Advice, advise
 from belated.replay.decision_log import Log
 from belated.replay.off_policy import LOGGED, Interval, PolicyEstimate, evaluate_all
 from belated.replay.outcomes import Outcomes
 from belated.replay.pictures import backlog_figure, tail_figure, waiting_table
 from belated.replay.waiting import WaitingTimes, delays_in_rounds, measure
-from belated.replay.which import Advice, advise
 from belated.reports import Figure, Section, Table, columns_of, intervals
 
 FEW = 100  # with fewer effective outcomes an interval is a guess
