@@ -1,0 +1,94 @@
+"""An algorithm of the lab, and the setting of a game that it may look at before the game begins."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, final
+
+import numpy as np
+
+from belated import bounds
+from belated.arrays import Floats, Integers
+from belated.lab.problems.problem import Problem
+from belated.learner.ftrl import Learner
+from belated.tunings import Tuning, outstanding_counts
+
+Player = Tuning | Callable[[int, int], Learner]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """A game before it begins. An algorithm that needs to know something in advance reads it here."""
+
+    problem: Problem
+    seed: int
+    drawn_delays: Integers
+
+    @cached_property
+    def delays(self) -> Integers:
+        """The delays, clipped to the game."""
+        return bounds.clip(self.drawn_delays)
+
+    @property
+    def n_arms(self) -> int:
+        """k."""
+        return self.problem.n_arms
+
+    @property
+    def n_rounds(self) -> int:
+        """n."""
+        return self.delays.size
+
+    @property
+    def total_delay(self) -> int:
+        """D."""
+        return int(self.delays.sum())
+
+    @property
+    def longest_delay(self) -> int:
+        """d_max."""
+        return int(self.delays.max())
+
+    @property
+    def most_outstanding(self) -> int:
+        """G = max_t o_t."""
+        return int(outstanding_counts(self.delays).max())
+
+    @property
+    def log_k(self) -> float:
+        """ln k."""
+        return math.log(self.n_arms)
+
+    def best_arm(self) -> int:
+        """The arm with the least total loss."""
+        blocks = self.loss_blocks()
+        return int(np.sum([block.sum(axis=0) for block in blocks], axis=0).argmin())
+
+    def loss_blocks(self) -> Iterator[Floats]:
+        """The rows of the loss matrix, a block at a time."""
+        return self.problem.loss_blocks(self.seed, self.drawn_delays)
+
+
+def setting_of(problem: Problem, seed: int) -> Setting:
+    """The setting of the game with this seed. Draws the delays."""
+    return Setting(problem, seed, problem.draw_delays(seed))
+
+
+@final
+@dataclass(frozen=True)
+class Algorithm:
+    """A system that the lab can play, as data.
+
+    It says where the system is from, what it must know in advance, what is proven, and how to make it.
+    """
+
+    name: str
+    summary: str
+    citation: str
+    needs: str  # in advance
+    mark: Literal["read", "derived", "recalled", "-"]  # where the constants come from
+    player: Callable[[Setting], Player]
+    bound: Callable[[Setting], float | None] = lambda _: None
+    fingerprint: str | None = None  # of your own algorithm. Change it with the code (docs/sweeps.md)
