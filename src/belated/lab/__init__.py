@@ -12,7 +12,8 @@ from belated.lab.comparisons.comparison import Comparison
 from belated.lab.comparisons.results import Results
 from belated.lab.games import replicas
 from belated.lab.games.certify import Certified, certify
-from belated.lab.games.play import Curves, default_checkpoints, play
+from belated.lab.games.curves import Curves, default_checkpoints
+from belated.lab.games.play import play
 from belated.lab.problems.delays import (
     NEVER,
     Bursts,

@@ -1,12 +1,14 @@
 """Confidence intervals of means over seeds."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from belated.arrays import Floats
 
 T_95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)  # Student's, 1 to 10 degrees of freedom
 
 
-def half_width(samples: ArrayLike) -> NDArray[np.float64]:
+def half_width(samples: ArrayLike) -> Floats:
     """Half the width of the 95% interval of the mean over the first axis, by Student's t; NaN for a single sample."""
     values = np.asarray(samples, np.float64)
     n = len(values)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from belated.arrays import Floats, Integers
 from belated.errors import InvalidInput
-from belated.lab.games.play import as_checkpoints
+from belated.lab.games.curves import as_checkpoints
 from belated.learner.ftrl import FTRL, Learner
 from belated.progress import Progress
 from belated.tunings import Tuning

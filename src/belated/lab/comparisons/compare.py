@@ -12,7 +12,7 @@ from belated.lab.comparisons import dask_games, sweep
 from belated.lab.comparisons.comparison import Comparison, read_toml
 from belated.lab.comparisons.finished_games import FinishedGame
 from belated.lab.comparisons.results import Results, Row
-from belated.lab.games.play import Curves, default_checkpoints
+from belated.lab.games.curves import Curves, default_checkpoints
 from belated.lab.problems.delays import Fixed
 from belated.lab.problems.problem import Problem
 

@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from belated.arrays import Integers
 from belated.errors import ClusterError
 from belated.lab.algorithms import BY_NAME, Algorithm, find
 from belated.lab.comparisons.fingerprint import environment
 from belated.lab.comparisons.finished_games import FinishedGame
 from belated.lab.comparisons.sweep import Finish, Game, Games, Run, play_whole
-from belated.lab.games.play import Integers
 from belated.lab.problems.problem import Problem
 from belated.progress import Progress
 from belated.validation import whole_number

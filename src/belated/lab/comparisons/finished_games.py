@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from belated.arrays import Floats
 from belated.errors import StoreError
 
 DIGEST_BYTES = 32
@@ -18,8 +18,8 @@ DIGEST_BYTES = 32
 class FinishedGame(NamedTuple):
     """What is left of a game: regret at the checkpoints, expected and suffered, its seconds, and what was proven."""
 
-    expected: NDArray[np.float64]
-    suffered: NDArray[np.float64]
+    expected: Floats
+    suffered: Floats
     seconds: float
     bound: float | None
 

@@ -12,7 +12,7 @@ from belated.files import make_folder
 from belated.lab.algorithms import Algorithm
 from belated.lab.comparisons import figure
 from belated.lab.comparisons.comparison import Comparison
-from belated.lab.games.play import Curves
+from belated.lab.games.curves import Curves
 
 FILES = ("results.csv", "results.parquet", "regret.png")
 

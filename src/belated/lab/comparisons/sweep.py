@@ -5,12 +5,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from belated.arrays import Floats, Integers
 from belated.lab.algorithms import Algorithm
 from belated.lab.comparisons import finished_games
 from belated.lab.comparisons.fingerprint import fingerprint_of
 from belated.lab.comparisons.finished_games import FinishedGame
-from belated.lab.games.play import Integers, Watch, default_checkpoints, play_game, run_all, warm_up, watched
-from belated.lab.problems.losses import Matrix
+from belated.lab.games.curves import default_checkpoints
+from belated.lab.games.play import Watch, play_game, warm_up
+from belated.lab.games.threads import run_all, watched
 from belated.lab.problems.problem import Problem
 from belated.progress import Progress
 from belated.validation import whole_number
@@ -37,7 +39,7 @@ def on_threads(workers: int) -> Run:
     def run(games: Games, problem: Problem, at: Integers, finish: Finish, progress: Progress) -> None:
         stop = threading.Event()
 
-        def watch(blocks: Iterator[Matrix]) -> Iterator[Matrix]:
+        def watch(blocks: Iterator[Floats]) -> Iterator[Floats]:
             return watched(blocks, progress, stop)
 
         def one(game: Game) -> None:

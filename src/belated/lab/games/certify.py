@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from belated.arrays import Floats, Integers
 from belated.errors import InvalidInput
-from belated.lab.games.play import Driver, Make, as_checkpoints
+from belated.lab.games.curves import as_checkpoints
+from belated.lab.games.driver import Driver, Make
 from belated.lab.problems.problem import Problem
 from belated.learner.ftrl import FTRL
 from belated.tunings import Tuning
@@ -16,10 +17,10 @@ from belated.tunings import Tuning
 class Certified(NamedTuple):
     """A row for each seed, a column for each checkpoint."""
 
-    checkpoints: NDArray[np.int64]
-    regret: NDArray[np.float64]  # of <x_t, l_t>
-    measured: NDArray[np.float64]
-    proven: NDArray[np.float64]
+    checkpoints: Integers
+    regret: Floats  # of <x_t, l_t>
+    measured: Floats
+    proven: Floats
 
 
 def certify(
@@ -37,7 +38,7 @@ def certify(
     return Certified(at, *np.moveaxis(rows, 2, 0))
 
 
-def _one(tuning: Tuning | Make, problem: Problem, seed: int, at: NDArray[np.int64]) -> list[tuple[float, float, float]]:
+def _one(tuning: Tuning | Make, problem: Problem, seed: int, at: Integers) -> list[tuple[float, float, float]]:
     delays = problem.draw_delays(seed)
     learner: Any = (
         FTRL(problem.n_arms, tuning, seed=seed) if isinstance(tuning, Tuning) else tuning(problem.n_arms, seed)

@@ -3,17 +3,13 @@
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from belated import bounds, kernels
+from belated.arrays import Floats, Integers
 from belated.lab.problems.delays import NEVER
-from belated.lab.problems.losses import Matrix
 from belated.lab.problems.problem import Problem
 from belated.learner.state import blank
 from belated.tunings import Shadow, Tuning, schedule
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @final
@@ -33,7 +29,7 @@ class Compiled:
         self.arms, self.estimates = np.empty(n, np.int32), np.empty(n)
         self.t = 0
 
-    def play(self, losses: Matrix) -> tuple[Floats, Floats]:
+    def play(self, losses: Floats) -> tuple[Floats, Floats]:
         """The next rounds, one for each row: <x_t, l_t> and the loss of the drawn arm."""
         rounds = len(losses)
         expected, suffered = np.empty(rounds), np.empty(rounds)
@@ -72,7 +68,7 @@ class CompiledShadow:
         self.probabilities, self.reports, self.bold_advantages = np.empty(n), np.empty(n), np.empty(n)
         self.t = 0
 
-    def play(self, losses: Matrix) -> tuple[Floats, Floats]:
+    def play(self, losses: Floats) -> tuple[Floats, Floats]:
         """The next rounds, one for each row: <x_t, l_t> and the loss of the drawn arm."""
         rounds = len(losses)
         expected, suffered = np.empty(rounds), np.empty(rounds)

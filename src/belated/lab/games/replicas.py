@@ -12,12 +12,13 @@ from functools import partial
 from typing import NamedTuple, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from belated import kernels
+from belated.arrays import Floats
 from belated.errors import DuplicateReport, InvalidInput, UnknownRound
 from belated.lab.games.certify import Certified, certify
-from belated.lab.games.play import Curves, Make
+from belated.lab.games.curves import Curves
+from belated.lab.games.driver import Make
 from belated.lab.games.play import play as play_games
 from belated.lab.problems.problem import Problem
 from belated.learner.ftrl import FTRL, Decision
@@ -25,8 +26,6 @@ from belated.replicated.lag import Outlook
 from belated.replicated.shared_learner import SharedLearner
 from belated.tunings import Tuning
 from belated.validation import as_loss, whole_number
-
-Floats = NDArray[np.float64]
 
 
 def play(

@@ -10,21 +10,20 @@ from pathlib import Path
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from belated.arrays import Integers
 from belated.errors import InvalidInput
 from belated.lab.problems.files import read_column
 from belated.validation import as_delays, whole_number
 
 NEVER = 2**31 - 1
-Delayed = NDArray[np.int64]
 
 
 class Delays(ABC):
     """A rule for the delays of a game."""
 
     @abstractmethod
-    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Integers:
         """d_1..d_n, fixed before the game begins."""
 
     @property
@@ -47,7 +46,7 @@ def _at_least(name: str, value: float, least: float) -> None:
 class NoDelay(Delays):
     """Feedback at the end of its own round."""
 
-    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Integers:
         return np.zeros(n_rounds, np.int64)
 
 
@@ -65,7 +64,7 @@ class Fixed(Delays):
     def typical(self) -> int:
         return self.d
 
-    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Integers:
         return np.full(n_rounds, self.d, np.int64)
 
 
@@ -83,7 +82,7 @@ class Uniform(Delays):
     def typical(self) -> int:
         return self.largest // 2
 
-    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Integers:
         return generator.integers(0, self.largest + 1, n_rounds)
 
 
@@ -101,7 +100,7 @@ class Geometric(Delays):
     def typical(self) -> int:
         return round(self.mean)
 
-    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Integers:
         return generator.geometric(1 / (1 + self.mean), n_rounds) - 1
 
 
@@ -116,7 +115,7 @@ class Pareto(Delays):
         if not self.shape > 0:
             raise InvalidInput(f"shape must be positive, got {self.shape!r}")
 
-    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Integers:
         return np.minimum(generator.pareto(self.shape, n_rounds), NEVER).astype(np.int64)
 
 
@@ -137,7 +136,7 @@ class Lost(Delays):
     def typical(self) -> int:
         return self.d
 
-    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Integers:
         return np.where(generator.random(n_rounds) < self.share, NEVER, self.d)
 
 
@@ -155,7 +154,7 @@ class Bursts(Delays):
     def typical(self) -> int:
         return self.every // 2
 
-    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Integers:
         return self.every - 1 - np.arange(n_rounds) % self.every
 
 
@@ -164,7 +163,7 @@ class Bursts(Delays):
 class Unbalanced(Delays):
     """TCS19's example: the first floor(sqrt(k n / ln k)) rounds report only at the end, the others at once."""
 
-    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Integers:
         if n_arms < 2:
             raise InvalidInput("the unbalanced example needs at least 2 arms")
         held = math.floor(math.sqrt(n_arms * n_rounds / math.log(n_arms)))
@@ -184,7 +183,7 @@ class Held(Delays):
         if not 0 <= self.share <= self.until <= 1:
             raise InvalidInput(f"share and until must satisfy 0 <= share <= until <= 1, got {self!r}")
 
-    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Integers:
         rounds = np.arange(n_rounds)
         return np.where(rounds < math.floor(self.share * n_rounds), math.floor(self.until * n_rounds) - rounds, 0)
 
@@ -200,7 +199,7 @@ class Permuted(Delays):
     def typical(self) -> int | None:
         return self.of.typical
 
-    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Integers:
         return generator.permutation(self.of.draw(n_arms, n_rounds, generator))
 
     def loaded(self) -> "Permuted":
@@ -222,7 +221,7 @@ class Lagged(Delays):
     def typical(self) -> int | None:
         return self.of.typical  # the world does not swing more slowly because we lag
 
-    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Integers:
         delays = as_delays(self.of.draw(n_arms, n_rounds, generator))
         return np.minimum(delays + self.lag, NEVER)
 
@@ -247,7 +246,7 @@ class Replicated(Delays):
     def typical(self) -> int | None:
         return self.of.typical
 
-    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Integers:
         delays = as_delays(self.of.draw(n_arms, n_rounds, generator))
         is_own = generator.integers(0, self.replicas, delays.size) == 0
         return np.minimum(np.where(is_own, delays, delays + self.lag), NEVER)
@@ -258,12 +257,12 @@ class Replicated(Delays):
 class GivenDelays(Delays):
     """An array of delays; a longer game repeats it."""
 
-    values: Delayed
+    values: Integers
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", as_delays(self.values))
 
-    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Integers:
         return np.resize(self.values, n_rounds)
 
 
@@ -278,7 +277,7 @@ class DelaysFile(Delays):
     path: Path
     column: str = "delay"
 
-    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Delayed:
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Integers:
         return self.loaded().draw(n_arms, n_rounds, generator)
 
     def loaded(self) -> GivenDelays:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from belated.arrays import Floats
 from belated.errors import InvalidInput
 
 
@@ -46,19 +47,19 @@ def _load(path: Path) -> NDArray[Any]:
         raise InvalidInput(f"{path}: not a readable .npy file of numbers") from error
 
 
-def _as_floats(path: Path, values: NDArray[Any]) -> NDArray[np.float64]:
+def _as_floats(path: Path, values: NDArray[Any]) -> Floats:
     try:
         return values.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"{path}: every cell must be a number: {error}") from error
 
 
-def read_matrix(path: Path) -> NDArray[np.float64]:
+def read_matrix(path: Path) -> Floats:
     """All columns of a file."""
     return _as_floats(path, _load(path) if path.suffix == ".npy" else _read_table(path).to_numpy())
 
 
-def read_column(path: Path, column: str) -> NDArray[np.float64]:
+def read_column(path: Path, column: str) -> Floats:
     """One column by name, or the only one; an empty cell is NaN."""
     if path.suffix == ".npy":
         return _as_floats(path, _load(path).ravel())

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from belated.arrays import Floats
 from belated.errors import InvalidInput
 from belated.lab.problems.files import read_matrix
 from belated.validation import positive_number, whole_number
 
-Matrix = NDArray[np.float64]
 BLOCK_CELLS = 2**18  # cells of a block: 2 MB
 
 
@@ -25,7 +24,7 @@ class Losses(ABC):
     """A rule for the losses of a game."""
 
     @abstractmethod
-    def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Matrix]:
+    def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Floats]:
         """All n rows in order, a block at a time; `delay` is the game's typical one."""
 
     def loaded(self) -> "Losses":
@@ -40,7 +39,7 @@ def spans(n_rounds: int, n_arms: int) -> Iterator[tuple[int, int]]:
         yield start, min(start + size, n_rounds)
 
 
-def flip(generator: np.random.Generator, means: Matrix) -> Matrix:
+def flip(generator: np.random.Generator, means: Floats) -> Floats:
     """Bernoulli losses with these means."""
     return (generator.random(means.shape) < means).astype(np.float64)
 
@@ -63,7 +62,7 @@ class Bernoulli(Losses):
         _check_unit("gap", self.gap)
         _check_unit("mean - gap", self.mean - self.gap)
 
-    def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Matrix]:
+    def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Floats]:
         means = np.full(n_arms, self.mean)
         means[0] -= self.gap
         for start, stop in spans(n_rounds, n_arms):
@@ -86,7 +85,7 @@ class Constrained(Losses):
         if not self.growth > 1:
             raise InvalidInput(f"growth must exceed 1, got {self.growth!r}")
 
-    def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Matrix]:
+    def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Floats]:
         low = np.where(np.arange(n_arms) == 0, 0.0, self.gap)
         for start, stop in spans(n_rounds, n_arms):
             phase = np.floor(np.log1p(np.arange(start, stop)) / math.log(self.growth)).astype(np.int64) % 2
@@ -106,7 +105,7 @@ class Shifting(Losses):
             raise InvalidInput(f"gap must lie in [0, 0.5], got {self.gap!r}")
         whole_number("phases", self.phases, 1)
 
-    def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Matrix]:
+    def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Floats]:
         best = generator.integers(0, n_arms, self.phases)
         for start, stop in spans(n_rounds, n_arms):
             now = best[np.arange(start, stop) * self.phases // n_rounds]
@@ -126,7 +125,7 @@ class Comeback(Losses):
     def __post_init__(self) -> None:
         _check_unit("after", self.after)
 
-    def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Matrix]:
+    def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Floats]:
         is_first = np.arange(n_arms) == 0
         for start, stop in spans(n_rounds, n_arms):
             is_over = np.arange(start, stop) >= self.after * n_rounds
@@ -149,7 +148,7 @@ class Wave(Losses):
             whole_number("half_period", self.half_period, 1)
         _check_unit("strength", self.strength)
 
-    def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Matrix]:
+    def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Floats]:
         first_half = np.arange(n_arms) < n_arms // 2
         for start, stop in spans(n_rounds, n_arms):
             swapped = np.arange(start, stop) // (self.half_period or max(1, 2 * delay)) % 2
@@ -168,7 +167,7 @@ class Sine(Losses):
         if self.period is not None:
             positive_number("period", self.period)
 
-    def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Matrix]:
+    def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Floats]:
         period = self.period or max(4.0, 4.0 * delay)
         for start, stop in spans(n_rounds, n_arms):
             turns = np.arange(start, stop)[:, None] / period + np.arange(n_arms) / n_arms
@@ -180,7 +179,7 @@ class Sine(Losses):
 class BlockCoins(Losses):
     """The lower bound's instance: blocks of d + 1 rounds share a coin per arm; all algorithms have the same regret."""
 
-    def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Matrix]:
+    def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Floats]:
         length = min(delay + 1, n_rounds)
         coins_at_once = max(1, BLOCK_CELLS // (n_arms * length))
         for start in range(0, n_rounds, coins_at_once * length):
@@ -193,7 +192,7 @@ class BlockCoins(Losses):
 class GivenLosses(Losses):
     """A matrix of losses, a row for each round and a column for each arm."""
 
-    matrix: Matrix
+    matrix: Floats
 
     def __post_init__(self) -> None:
         matrix = np.asarray(self.matrix, np.float64)
@@ -204,7 +203,7 @@ class GivenLosses(Losses):
             raise InvalidInput(f"losses must lie in [0, 1], got {matrix[row, column]} in round {row + 1}, arm {column}")
         object.__setattr__(self, "matrix", matrix)
 
-    def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Matrix]:
+    def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Floats]:
         if self.matrix.shape[1] != n_arms or self.matrix.shape[0] < n_rounds:
             rows, columns = self.matrix.shape
             game = f"the game has {n_rounds:,} rounds and {n_arms} arms"
@@ -220,7 +219,7 @@ class LossesFile(Losses):
 
     path: Path
 
-    def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Matrix]:
+    def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Floats]:
         return self.loaded().blocks(n_arms, n_rounds, delay, generator)
 
     def loaded(self) -> GivenLosses:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from belated.arrays import Floats, Integers
 from belated.errors import InvalidInput
 from belated.lab.problems.delays import Delays
-from belated.lab.problems.losses import Losses, Matrix
+from belated.lab.problems.losses import Losses
 from belated.validation import as_delays, whole_number
 
 
@@ -31,14 +31,14 @@ class Problem:
         """The same problem with its files in memory: they are read once, here, and need not be where it is played."""
         return Problem(self.losses.loaded(), self.delays.loaded(), self.n_arms, self.n_rounds)
 
-    def draw_delays(self, seed: int) -> NDArray[np.int64]:
+    def draw_delays(self, seed: int) -> Integers:
         """d_1..d_n of the problem with this seed."""
         delays = as_delays(self.delays.draw(self.n_arms, self.n_rounds, _generator(seed, 0)))
         if delays.size != self.n_rounds:
             raise InvalidInput(f"{self.delays!r} gave {delays.size} delays for {self.n_rounds} rounds")
         return delays
 
-    def loss_blocks(self, seed: int, delays: NDArray[np.int64]) -> Iterator[Matrix]:
+    def loss_blocks(self, seed: int, delays: Integers) -> Iterator[Floats]:
         """The rows of the loss matrix of the problem with this seed, a block at a time."""
         typical = self.delays.typical
         if typical is None:
