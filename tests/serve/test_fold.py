@@ -76,7 +76,7 @@ def test_delays_are_those_of_the_outcomes(tmp_path: Path) -> None:
         for entry in driven.engine.journal.outcomes(experiment.seq, 0, 10**6):
             if entry.kind in (EntryKind.REPORTED, EntryKind.LATE):
                 waited = (entry.at - (entry.decided_at or 0)) / MICROSECONDS
-                expected[max(place for place, edge in enumerate(EDGES) if waited >= edge)] += 1
+                expected[max(bucket for bucket, edge in enumerate(EDGES) if waited >= edge)] += 1
         assert experiment.delays == expected
         assert sum(experiment.delays) == experiment.counts.reported + experiment.counts.late
 
@@ -112,7 +112,7 @@ def test_an_old_snapshot_is_not_used_but_the_one_before_it_is(tmp_path: Path) ->
 def test_what_another_release_has_written_is_told() -> None:
     """Not a mere decoding error, which a server would take for a fault of its own."""
     drawn = msgspec.msgpack.encode(((1, 1, 1, 0, 0.5, 0), 0.0))
-    with pytest.raises(StoreError, match="entry 7: what its decision rests on cannot be read, another release"):
+    with pytest.raises(StoreError, match=r"entry 7 was written by another release\. Its field `drawn` cannot be read"):
         rest_of(Entry(0, EntryKind.DECIDED, 1, seq=7, drawn=drawn))
 
 

@@ -59,7 +59,7 @@ def text_file(path: Path) -> None:
     ("make", "message"),
     [
         (foreign_database, "not one of Belated's"),
-        (newer_version, "use the release that wrote it"),
+        (newer_version, "Use the release that wrote it"),
         (text_file, "belated.db"),
     ],
 )

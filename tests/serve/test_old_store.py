@@ -60,7 +60,7 @@ def test_an_old_snapshot_is_skipped_with_a_warning(tmp_path: Path, caplog: pytes
         driven = Driven(tmp_path)
     [record] = [one for one in caplog.records if one.name == "belated.store"]
     assert vars(record)["entry"] == 1111
-    assert f"version 3, this release folds version {VERSION}" in vars(record)["reason"]
+    assert f"version 3, and this release reads version {VERSION}" in vars(record)["reason"]
     assert driven.engine.fold.restored == 0
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from belated.serve.engine.requests import Ask
-from belated.serve.engine.writer import MAX_GROUP, SHARE, TAIL_EVERY, PendingRequest, Writer
+from belated.serve.engine.writer import MAX_GROUP, RETURN_SHARE, TAIL_EVERY, PendingRequest, Writer
 from belated.serve.service.keys import Gate
 from tests.support.engines import Driven
 
@@ -85,7 +85,7 @@ def test_who_was_just_answered_may_join_the_next_group(driven: Driven, now: list
         gathering.turns.turn()
     assert gathering.groups() == []
     for _ in range(2):
-        now[0] += SHARE * TOOK / 4
+        now[0] += RETURN_SHARE * TOOK / 4
         gathering.ask()
         gathering.turns.turn()
     for _ in range(3):
@@ -97,7 +97,7 @@ def test_who_was_just_answered_may_join_the_next_group(driven: Driven, now: list
 def test_nobody_is_waited_for_longer_than_a_part_of_a_commit(driven: Driven, now: list[float], callers: int) -> None:
     gathering = Gathering(driven, now, callers)
     if callers > 1:  # else there is nobody to wait for
-        now[0] += SHARE * TOOK
+        now[0] += RETURN_SHARE * TOOK
     gathering.ask()
     for _ in range(2):
         gathering.turns.turn()

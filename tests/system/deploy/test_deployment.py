@@ -138,7 +138,7 @@ def test_an_upgrade_begins_with_the_migration(database: str, tmp_path: Path, mon
         newer = (*postgres_schema.STEPS, "ALTER TABLE journal ADD COLUMN later text;\n")
         monkeypatch.setattr(postgres_schema, "STEPS", newer)
         monkeypatch.setattr(postgres_schema, "SCHEMA_VERSION", len(newer))
-        with pytest.raises(StoreError, match="is of an older release: run `belated migrate"):
+        with pytest.raises(StoreError, match=r"is of an older release\. Run `belated migrate"):
             PostgresJournal(database)
         assert list(postgres_schema.migrate(database)) == [f"schema version {len(newer)}"]
         with closing(PostgresJournal(database)) as new:
@@ -150,7 +150,7 @@ def test_an_upgrade_begins_with_the_migration(database: str, tmp_path: Path, mon
             assert old.get("/readyz").status_code == 200
             new._rows("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
                       " AND datname = current_database()")  # fmt: skip
-            assert becomes(lambda: "use the release that wrote it" in (tmp_path / "service.log").read_text())
+            assert becomes(lambda: "Use the release that wrote it" in (tmp_path / "service.log").read_text())
             assert old.get("/readyz").status_code == 503
             assert old.post("/v1/experiments/layout/decisions").status_code == 503
             assert new.last() == 7

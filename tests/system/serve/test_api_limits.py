@@ -94,7 +94,7 @@ UNKNOWN = "01a1e2bd-f86b-7000-8000-000a30d63908"
         ("/v1/experiments", {**LAYOUT, "name": "t", "tuning": {"name": "exp3", "eta": 1e-20}}, 422, "tuning"),
         ("/v1/experiments", {**LAYOUT, "name": "t", "tuning": {"name": "thompson"}}, 422, "'thompson'"),
         ("/v1/experiments", {**LAYOUT, "name": "t", "outcome": {"lowest": -1e200, "highest": 1e200}}, 422, "1e+100"),
-        ("/v1/experiments/layout/arms", {}, 422, "name an arm"),
+        ("/v1/experiments/layout/arms", {}, 422, "name at least one arm"),
         ("/v1/experiments/layout/arms", {"retire": ["violet"]}, 404, "violet"),
     ],
 )  # fmt: skip

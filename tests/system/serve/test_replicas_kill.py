@@ -23,7 +23,7 @@ CLIENTS: Final = 8
 ROUNDS: Final = 10  # in each PostgreSQL crashes once, and 5 servers are killed
 RECOVERY: Final = 10.0  # seconds for a server to go on by itself after the database has come back
 log = logging.getLogger(__name__)  # what was measured: pytest --log-cli-level=info
-IS_BACK: Final = "the store is back"
+IS_BACK: Final = "the store can be reached again"
 
 
 @pytest.fixture

@@ -166,7 +166,7 @@ def test_a_newer_store_is_refused(
     store = str(tmp_path / "newer.db") if kind == "sqlite" else request.getfixturevalue("bare")
     make(store)
     for attempt in (migrate, lambda store: [open_journal(store)]):
-        with pytest.raises(StoreError, match="use the release that wrote it"):
+        with pytest.raises(StoreError, match="Use the release that wrote it"):
             list(attempt(store))
 
 
@@ -174,7 +174,7 @@ def test_a_file_of_the_first_release_is_upgraded_and_keeps_every_entry(tmp_path:
     path, entries = tmp_path / "old.db", list(map(as_first_written, lived.engine.journal.read(0, 10**6)))
     first_release(path, entries)
     before = path.read_bytes()
-    with pytest.raises(StoreError, match=f"is of an older release: run `belated migrate --store {path}`"):
+    with pytest.raises(StoreError, match=f"is of an older release. Run `belated migrate --store {path}`"):
         SQLiteJournal(path)
     assert path.read_bytes() == before
     assert run("migrate", "--store", str(path)) == f"{path}: schema version 2\n"
@@ -301,9 +301,9 @@ def test_what_comes_while_it_copies_is_left_out(tmp_path: Path, lived: Driven) -
     [
         ("postgresql+psycopg://me:SECRET@host/data", "begins with 'postgresql\\+psycopg:/' is not known"),
         ("POSTGRESQL://me:SECRET@host/data", "begins with 'POSTGRESQL:/' is not known"),
-        ("postgresql:/me:SECRET@host/data", "give postgresql://, or a file"),
+        ("postgresql:/me:SECRET@host/data", "Give a postgresql:// URL"),
         ("mysql://me:SECRET@host/data", "begins with 'mysql:/' is not known"),
-        (".", "is a folder: name a file in it"),
+        (".", "is a folder. Name a file in it"),
         ("", "empty name. Set --store or BELATED_STORE"),
     ],
 )

@@ -279,7 +279,7 @@ def test_processes_make_and_write_one_file_at_once(tmp_path: Path) -> None:
 
 
 def test_a_busy_file_may_be_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_schema, "WAIT", 0.05)
+    monkeypatch.setattr(sqlite_schema, "BUSY_TIMEOUT", 0.05)
     with closing(SQLiteJournal(tmp_path / "belated.db")) as journal, closing(SQLiteJournal(journal.path)) as other:
         journal.append([created("one")])
         other._db.execute("BEGIN IMMEDIATE")

@@ -1,1 +1,1 @@
-"""What an experiment is and how entries change it. No I/O."""
+"""What an experiment is, and how journal entries change it. No I/O."""

@@ -1,4 +1,4 @@
-"""An experiment as the fold of its journal entries: the learner and what has been observed."""
+"""An experiment's state: its learner and its statistics, computed from its journal entries."""
 
 from bisect import bisect_right
 from functools import cached_property
@@ -26,23 +26,23 @@ from belated.serve.domain.observations import (
 )
 from belated.serve.domain.settings import ArmChange, Settings, stored_settings
 
-HEAD_START: Final = 20.0  # the most by which an arm may be behind when the arms change; the guarantee grows by as much
+HEAD_START: Final = 20.0  # the most an arm may be behind when the arms change, and by which the guarantee grows
 
 
-class Era(msgspec.Struct, rename={"seq": "place"}):
-    """A stretch of rounds with the same arms. When the arms change, a new learner begins (docs/service.md)."""
+class Era(msgspec.Struct):
+    """A stretch of rounds with the same arms. A change of arms starts a new era and learner (docs/service.md)."""
 
     seq: int  # the entry it began with
-    arms: list[int]  # those that take part, by their place among all
+    arms: list[int]  # its arms, as indices into all arms
     head_start: float  # the largest estimate an arm began with
     earnings: Earnings
     proven: float = 0.0  # the certificates at its end
     measured: float = 0.0
-    revised: float = 0.0  # what outcomes that replaced others add to them
+    revised: float = 0.0  # what amended outcomes add to them
 
 
 class Counts(msgspec.Struct):
-    """How many outcomes of each kind there were; `expired` ones may have become `late` ones."""
+    """How many outcomes of each kind there were. An expired one may also be counted as late."""
 
     decisions: int = 0
     reported: int = 0
@@ -57,7 +57,7 @@ class Counts(msgspec.Struct):
 
 @final
 class Experiment:
-    """What is known of an experiment after some entry of the journal."""
+    """The state of an experiment after some entry of the journal."""
 
     def __init__(self, created: Entry) -> None:
         self.settings = stored_settings(created.body or b"")
@@ -74,7 +74,7 @@ class Experiment:
         self._begin_era(created.seq, list(range(len(self.arms))), np.zeros(len(self.arms)))
 
     def _begin_era(self, seq: int, arms: list[int], losses: NDArray[np.float64]) -> None:
-        """A new learner that begins with these estimates."""
+        """Start a new learner with these estimated losses."""
         blank = FTRL(len(arms), self.settings.tuning.build(), seed=0).snapshot()
         self.shared = SharedLearner(FTRL.restore({**blank, "estimated_losses": losses.tolist()}), seq)
         self.era = Era(seq, arms, float(losses.max()), new_earnings(len(arms)))
@@ -89,11 +89,11 @@ class Experiment:
         return self.shared.learner
 
     def distribution(self) -> NDArray[np.float64]:
-        """The probabilities of the arms that take part, for the coming decision."""
+        """Return the probabilities of the present arms for the next decision."""
         return self.learner.distribution()
 
     def apply_decisions(self, entries: list[Entry]) -> None:
-        """Fold decisions drawn from one distribution."""
+        """Apply decisions drawn from one distribution."""
         first, era = entries[0], self._era_of(entries[0])
         if self.counts.decisions + 1 >= self.history.next and era is self.era and not self.shared.is_more(first.seen):
             self._remember(first)
@@ -105,7 +105,7 @@ class Experiment:
                 rests = list(map(rest_of, entries))
             bold_advantages = [rest.bold_advantage for rest in rests]
             self.shared.enter(seqs, seen, arms, probabilities, rests[0].drawn if rests else None, bold_advantages)
-        else:  # its server did not know of the new arms: at most 1 is lost, and nothing learned
+        else:  # its server did not know of the new arms, so each loses at most 1 and teaches nothing
             era.revised += len(entries)
         for entry, arm, probability in zip(entries, arms, probabilities, strict=True):
             self.chosen[entry.arm or 0] += 1
@@ -125,7 +125,7 @@ class Experiment:
         self.history.add(self.counts.decisions + 1, entry.at, point)
 
     def apply_outcome(self, entry: Entry) -> None:
-        """Fold an outcome."""
+        """Apply an outcome."""
         outcome, decided_at = self.settings.outcome, entry.decided_at or 0
         loss = None if entry.value is None else outcome.loss(entry.value)
         before = None if entry.old is None else outcome.loss(entry.old)
@@ -150,7 +150,7 @@ class Experiment:
                 self.counts.amended += 1
 
     def _teach(self, entry: Entry, loss: float | None, before: float | None) -> None:
-        """Tell the learner, if the decision was its own."""
+        """Tell the learner, if the decision belongs to its era."""
         if self._era_of(entry) is not self.era:
             return
         if entry.kind in (EntryKind.LATE, EntryKind.AMENDED):
@@ -162,12 +162,12 @@ class Experiment:
 
     @cached_property
     def _assumed(self) -> float | None:
-        """The loss that is assumed of a decision without an outcome."""
+        """The loss to assume for a decision without an outcome."""
         default = self.settings.default_outcome
         return None if default is None else self.settings.outcome.loss(default)
 
     def _observe(self, entry: Entry, loss: float | None, before: float | None) -> None:
-        """Count it among what the arms of its era earned."""
+        """Add the outcome to the statistics of its era's arms."""
         if before is None:
             before = self._assumed
         if loss is None or loss == before:
@@ -180,14 +180,14 @@ class Experiment:
             era.earnings.amend(arm, before, loss, probability)
 
     def _era_of(self, entry: Entry) -> Era:
-        """The one that the server of a decision, or of an outcome's decision, knew of."""
-        seen = (entry.decision or 0) if entry.seen is None else entry.seen  # old outcomes do not say what was seen
+        """Return the era that the decision's server knew of."""
+        seen = (entry.decision or 0) if entry.seen is None else entry.seen  # old outcomes do not have `seen`
         if seen >= self.era.seq:
             return self.era
         return self.past[bisect_right(self.past, seen, key=lambda era: era.seq) - 1]
 
     def change_arms(self, entry: Entry) -> None:
-        """Fold a change of arms: a new era, in which the arms that stay keep a head start."""
+        """Start a new era. The arms that stay keep a head start."""
         change = msgspec.json.decode(entry.body or b"", type=ArmChange)
         self.era.proven, self.era.measured = self._own_certificates()
         estimates = dict(zip(self.era.arms, self.learner.estimated_losses.tolist(), strict=True))
@@ -207,25 +207,25 @@ class Experiment:
         self.revision += 1
 
     def close(self, entry: Entry) -> None:
-        """Fold the end of the experiment: feedback is still taken."""
+        """Close the experiment. It still takes reports."""
         self.closed_at = entry.at
         self.revision += 1
 
     def _own_certificates(self) -> tuple[float, float]:
-        """Of the present stretch, before revisions: proven and measured, as losses."""
+        """Return the present era's proven and measured regret in losses, without amendments."""
         n, head_start = self.learner.round, self.era.head_start
         measured = self.learner.measured_certificate() + head_start if n else 0.0
         return min(float(n), self.learner.certificate() + head_start), min(float(n), max(0.0, measured))
 
     def certificates(self) -> tuple[float, float]:
-        """The regret provably not exceeded, and what the run itself has shown, as losses over all stretches."""
+        """Return the regret bound that is proven and the one that this run's data shows, in losses over all eras."""
         own_proven, own_measured = self._own_certificates()
         proven = sum(era.proven + era.revised for era in self.past) + own_proven + self.era.revised
         measured = sum(era.measured + era.revised for era in self.past) + own_measured
         return min(float(self.counts.decisions), proven), min(float(self.counts.decisions), measured)
 
     def estimates(self) -> list[LossEstimate | None]:
-        """Each arm's mean loss over all stretches in which it took part; None while its reports are few."""
+        """Estimate each arm's mean loss over all its eras, or None while it has few reports."""
         sums: list[list[Sums]] = [[] for _ in self.arms]
         for era in (*self.past, self.era):
             for index, arm in enumerate(era.arms):
@@ -233,18 +233,18 @@ class Experiment:
         return [estimate(sums[arm]) if n >= ENOUGH_REPORTS else None for arm, n in enumerate(self.reports)]
 
     def expires_at(self, decided_at: int) -> int | None:
-        """When the wait for this decision ends."""
+        """Return when the wait for this decision's outcome ends."""
         wait = self.settings.reward_wait
         return None if wait is None else decided_at + round(wait * MICROSECONDS)
 
     def state(self) -> dict[str, Any]:
-        """All of it, as plain data."""
+        """Return the whole state as plain data."""
         plain = {name: value for name, value in vars(self).items() if name not in ("shared", "_local", "_assumed")}
         return {**plain, "shared": self.shared.state()}
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> Self:
-        """The experiment of a state that has been through `msgspec.to_builtins`."""
+        """Build an experiment from a state that has been through `msgspec.to_builtins`."""
         experiment = cls.__new__(cls)
         types = {
             "settings": Settings,

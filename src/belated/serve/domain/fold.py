@@ -1,4 +1,4 @@
-"""State = fold(journal): all experiments after some entry, the same to the last bit whenever it is computed."""
+"""The state of all experiments. The same journal always gives the same state, to the last bit."""
 
 from collections.abc import Callable, Iterable
 from itertools import groupby
@@ -10,7 +10,7 @@ from belated.errors import SnapshotError, StoreError
 from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.experiment import Experiment
 
-VERSION: Final = 4  # of the fold: a snapshot of another version is not used, the journal is folded anew
+VERSION: Final = 4  # a snapshot of another version is not used, and the whole journal is read instead
 
 
 class Snapshot(NamedTuple):
@@ -23,23 +23,23 @@ class Snapshot(NamedTuple):
 
 @final
 class Fold:
-    """All experiments, by place in the journal and by name."""
+    """All experiments, by the number of their first entry and by name."""
 
     def __init__(self) -> None:
-        self.seq = self.at = 0  # place and time of the last entry folded
-        self.restored = 0  # the place of the snapshot that it began from
+        self.seq = self.at = 0  # number and time of the last entry applied
+        self.restored = 0  # the entry of the snapshot it started from
         self.experiments: dict[int, Experiment] = {}
         self.by_name: dict[str, Experiment] = {}
 
     def apply(self, stream: Iterable[Entry], inspect: Callable[[list[Entry]], None] = lambda _: None) -> None:
-        """Fold entries in order; whether they come one by one or all at once makes no difference.
+        """Apply entries in order. Splitting a batch does not change the result.
 
-        `inspect` sees what is of one kind before it is folded.
+        `inspect` is called with each run of similar entries before they are applied.
         """
         for (kind, number, _), group in groupby(stream, lambda e: (e.kind, e.experiment, e.seen)):
             batch = list(group)
             if batch[0].seq <= self.seq:
-                raise StoreError(f"entry {batch[0].seq} follows entry {self.seq}: the journal is damaged")
+                raise StoreError(f"the journal is damaged. Entry {batch[0].seq} follows entry {self.seq}.")
             inspect(batch)
             if kind is EntryKind.CREATED:
                 self._add(Experiment(batch[0]))
@@ -69,15 +69,15 @@ class Fold:
         self.experiments[experiment.seq] = self.by_name[experiment.name] = experiment
 
     def snapshot(self) -> Snapshot:
-        """The whole state as bytes."""
+        """Return the whole state as bytes."""
         states = [experiment.state() for experiment in self.experiments.values()]
         return Snapshot(self.seq, VERSION, msgspec.msgpack.encode({"at": self.at, "experiments": states}))
 
 
 def restore(snapshot: Snapshot) -> Fold:
-    """The fold of a snapshot, or a SnapshotError."""
+    """Restore the state from a snapshot, or raise a SnapshotError."""
     if snapshot.version != VERSION:
-        raise SnapshotError(f"it has version {snapshot.version}, this release folds version {VERSION}")
+        raise SnapshotError(f"it has version {snapshot.version}, and this release reads version {VERSION}")
     fold = Fold()
     try:
         state: dict[str, Any] = msgspec.msgpack.decode(snapshot.state)

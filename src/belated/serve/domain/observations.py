@@ -1,6 +1,6 @@
-"""What the outcomes of an experiment tell: what each arm earned, how late feedback is, how the choice has moved.
+"""Statistics of an experiment: what each arm earns, how late reports are, and how the probabilities moved.
 
-All of it is part of the fold: plain numbers that depend on the journal alone, in memory that does not grow.
+They depend only on the journal and take a fixed amount of memory.
 """
 
 import math
@@ -16,7 +16,7 @@ EDGES: Final = (  # seconds
     *(0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 30 * MINUTE),
     *(HOUR, 2 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 4 * DAY, 7 * DAY, 14 * DAY, 30 * DAY),
 )
-RARE: Final = 3.0  # nothing seen in n trials: 95% sure that it happens in less than 3 of n
+RARE: Final = 3.0  # if n trials show nothing, it happens in less than 3 of n with 95% confidence
 ENOUGH_REPORTS: Final = 20  # an interval from fewer would claim too much
 MOST_BUCKETS: Final = 1024
 BUCKET: Final = MICROSECONDS // 10
@@ -32,7 +32,7 @@ class LossEstimate(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Outcomes, the sums of psi and psi^2 (below), and the largest weight of an outcome."""
+    """The number of outcomes, the sums of psi and psi^2 (see Earnings), and the largest weight of an outcome."""
 
     outcomes: int
     total: float
@@ -41,28 +41,29 @@ class Sums(NamedTuple):
 
 
 class Earnings(msgspec.Struct):
-    """What each arm would lose on average: an unbiased estimate over all outcomes, whichever arm they came from.
+    """Estimates each arm's mean loss without bias, from the outcomes of all arms.
 
-    With a default outcome every decision counts from the start, with the default until its own outcome comes: else
-    successes that are told at once, and failures that are only waited for, would look like successes alone.
+    If there is a default outcome, every decision counts with it until its own outcome comes. Otherwise an arm whose
+    successes are reported at once, and whose failures are never reported, would seem to have only successes.
 
     psi_s = c_i + 1{A_s = i} (loss_s - c_i) / x_s[i],     mean of psi_s over the outcomes s;  E[psi_s] = l_{s,i}
 
-    for any c_i that does not depend on A_s. c_i is the arm's plain mean when the number of outcomes last was a power of
-    two: it takes most of the noise away, and an outcome costs O(1) (Robins, Rotnitzky & Zhao 1994 call it augmented).
+    This holds for any c_i that does not depend on A_s. Here c_i is the arm's plain mean when the number of outcomes
+    last was a power of two. That removes most of the noise, and an outcome costs O(1). Robins, Rotnitzky & Zhao (1994)
+    call such an estimator augmented.
     """
 
     outcomes: int
-    centred: int  # outcomes taken into the sums with the centres before the present ones
+    centred: int  # outcomes that were summed with earlier centres
     own: list[int]  # outcomes of the arm itself
     lost: list[float]  # the plain sum of their losses
     centre: list[float]
-    total: list[float]  # sum of psi; c_i for each outcome since `centred` is still to be added
+    total: list[float]  # sum of psi, without c_i for each outcome since `centred`
     squares: list[float]  # sum of psi^2, likewise
     heaviest: list[float]  # the largest 1 / x_s[i] so far
 
     def add(self, arm: int, loss: float, probability: float) -> None:
-        """Take in an outcome."""
+        """Add an outcome."""
         c = self.centre[arm]
         change = (loss - c) / probability
         self.total[arm] += change
@@ -75,7 +76,7 @@ class Earnings(msgspec.Struct):
             self._centre_anew()
 
     def amend(self, arm: int, old: float, new: float, probability: float) -> None:
-        """Correct an outcome: exact for the mean, near enough for the interval, as its centre may have moved."""
+        """Correct an outcome. This is exact for the mean. The interval is approximate if the centre has moved."""
         c = self.centre[arm]
         before, after = c + (old - c) / probability, c + (new - c) / probability
         self.total[arm] += after - before
@@ -92,24 +93,24 @@ class Earnings(msgspec.Struct):
         self.centred = self.outcomes
 
     def sums(self, arm: int) -> Sums:
-        """What the estimate of an arm is made of."""
+        """Return the sums of one arm's estimate."""
         since, c = self.outcomes - self.centred, self.centre[arm]
         totals = self.total[arm] + since * c, self.squares[arm] + since * c * c
         return Sums(self.outcomes, *totals, self.heaviest[arm])
 
 
 def new_earnings(n_arms: int) -> Earnings:
-    """Nothing reported yet; half the range is the first guess."""
+    """Return statistics without outcomes. The first centre is half the range."""
     zeros = [0.0] * n_arms
     return Earnings(0, 0, [0] * n_arms, zeros[:], [0.5] * n_arms, zeros[:], zeros[:], zeros[:])
 
 
 def estimate(parts: list[Sums]) -> LossEstimate:
-    """The estimate from the sums of all stretches in which the arm took part.
+    """Estimate an arm's mean loss from the sums of all its eras.
 
-    mean +- ( 1.96 sqrt(variance / n) + RARE w / n ),  w the largest 1 / x[i]
+    mean +- ( 1.96 sqrt(variance / n) + RARE w / n ),  where w is the largest 1 / x[i]
 
-    The last term stands for what has not happened yet: an outcome that is rare may not have been seen at all.
+    The last term allows for rare outcomes that have not happened yet.
     """
     n, total, squares = (sum(column) for column in list(zip(*parts, strict=True))[:3])
     mean = total / n
@@ -119,13 +120,13 @@ def estimate(parts: list[Sums]) -> LossEstimate:
 
 
 class Ages(msgspec.Struct):
-    """Open decisions by when they were made: fine for new ones, coarser and coarser for old ones."""
+    """Open decisions by the time they were made. Buckets of old decisions are coarser."""
 
     starts: list[int]
     counts: list[int]
 
     def opened(self, at: int, number: int = 1) -> None:
-        """Decisions were made; the clocks of several servers may differ a little."""
+        """Add new decisions. They may be slightly out of order, because servers' clocks differ."""
         if len(self.starts) == MOST_BUCKETS:
             self._merge()
         if not self.starts or at >= self.starts[-1] + BUCKET:
@@ -134,14 +135,14 @@ class Ages(msgspec.Struct):
         self.counts[self._bucket(at)] += number
 
     def closed(self, decided_at: int) -> None:
-        """The decision made then waits no longer."""
+        """Remove a decision that was made at this time."""
         self.counts[self._bucket(decided_at)] -= 1
 
     def _bucket(self, at: int) -> int:
         return max(0, bisect_right(self.starts, at) - 1)
 
     def _merge(self) -> None:
-        """Empty buckets go; then the older half is put together by twos."""
+        """Drop empty buckets. If too many are left, merge pairs in the older half."""
         kept = [(s, c) for s, c in zip(self.starts, self.counts, strict=True) if c]
         if len(kept) > MOST_BUCKETS // 2:
             old = kept[: MOST_BUCKETS // 2]
@@ -149,7 +150,7 @@ class Ages(msgspec.Struct):
         self.starts, self.counts = [start for start, _ in kept], [count for _, count in kept]
 
     def histogram(self, now: int) -> list[int]:
-        """How many have waited how long, by EDGES."""
+        """Count open decisions by how long they have waited, in the buckets of EDGES."""
         counts = [0] * len(EDGES)
         for start, count in zip(self.starts, self.counts, strict=True):
             counts[bucket_of(now - start)] += count
@@ -162,16 +163,16 @@ def bucket_of(microseconds: int) -> int:
 
 
 class History(msgspec.Struct):
-    """The probabilities of the arms now and then: at most MOST_POINTS points, as far apart as that demands."""
+    """The arms' probabilities over time, thinned out to at most MOST_POINTS points."""
 
     stride: int
-    next: int  # the round from which on the next point is taken
+    next: int  # the first round that may add a point
     rounds: list[int]
     times: list[int]
-    points: list[list[float | None]]  # by arm; None: it did not take part
+    points: list[list[float | None]]  # by arm, None where it did not take part
 
     def add(self, round: int, at: int, point: list[float | None]) -> None:
-        """A point for this round."""
+        """Add a point for this round."""
         self.rounds.append(round)
         self.times.append(max([at, *self.times[-1:]]))
         self.points.append(point)

@@ -1,4 +1,4 @@
-"""What an experiment is: arms by name, the outcome's range and direction, the tuning, the wait."""
+"""The settings of an experiment: arms, outcome range, tuning, and how long to wait for outcomes."""
 
 import re
 from typing import Annotated, Any, Final, Literal
@@ -21,7 +21,7 @@ Name = Annotated[
     Meta(
         pattern=f"^{NAME.pattern}$",
         max_length=MAX_NAME,
-        description="Letters, digits, dots, dashes and underscores; begins with a letter or digit.",
+        description="Letters, digits, dots, dashes and underscores. It begins with a letter or digit.",
     ),
 ]
 ArmName = Annotated[str, Meta(min_length=1, max_length=MAX_NAME, description="Any text without control characters.")]
@@ -57,7 +57,7 @@ class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TuningChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A tuning by name, with its settings (docs/learner.md); the shadow is the default."""
+    """A tuning by name, with its parameters (docs/learner.md)."""
 
     name: Literal["shadow", "advanced", "simple", "tsallis", "adaptive_exp3", "exp3"] = "shadow"
     scale: Positive | UnsetType = UNSET
@@ -65,7 +65,7 @@ class TuningChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     eta: Positive | UnsetType = UNSET
 
     def build(self) -> tunings.Tuning:
-        """The tuning itself, or an InvalidInput that says what does not fit."""
+        """Build the tuning. Raises InvalidInput if a parameter does not fit."""
         cls: Any = {
             "shadow": tunings.Shadow,
             "advanced": tunings.Advanced,
@@ -79,7 +79,7 @@ class TuningChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         }
         unknown = given.keys() - cls.__dataclass_fields__.keys()
         if unknown:
-            raise InvalidInput(f"the tuning {self.name} has no {sorted(unknown)[0]}")
+            raise InvalidInput(f"the tuning {self.name} has no {sorted(unknown)[0]}. Leave it out.")
         if self.name == "exp3" and self.eta is UNSET:
             raise InvalidInput("the tuning exp3 needs eta, its learning rate")
         tuning: tunings.Tuning = cls(**given)
@@ -94,17 +94,19 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     outcome: Outcome = Outcome()
     tuning: TuningChoice = TuningChoice()
     reward_wait: (
-        Annotated[float, Meta(ge=0.001, le=LONGEST_WAIT, description="Seconds to wait for an outcome; null: for ever.")]
+        Annotated[
+            float, Meta(ge=0.001, le=LONGEST_WAIT, description="Seconds to wait for an outcome. null waits for ever.")
+        ]
         | None
     ) = None
-    default_outcome: Annotated[float, Meta(description="What to assume when the wait ends; null: nothing.")] | None = (
-        None
-    )
+    default_outcome: (
+        Annotated[float, Meta(description="The outcome to assume when the wait ends. null assumes none.")] | None
+    ) = None
 
     def check(self) -> None:
-        """What types cannot say; raises InvalidInput."""
+        """Check what the types cannot. Raises InvalidInput."""
         if not NAME.fullmatch(self.name):  # a pattern's $ lets a final line break through
-            raise InvalidInput(f"name has letters, digits, dots, dashes and underscores, got {self.name!r}")
+            raise InvalidInput(f"name must have only letters, digits, dots, dashes and underscores, got {self.name!r}")
         check_arms(self.arms)
         lowest, highest = self.outcome.lowest, self.outcome.highest
         if not 0 < highest - lowest <= WIDEST:
@@ -113,7 +115,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
         if self.default_outcome is not None:
             if self.reward_wait is None:
-                raise InvalidInput("default_outcome is applied when reward_wait ends: give a reward_wait too")
+                raise InvalidInput("default_outcome is used when reward_wait ends. Give a reward_wait too.")
             self.outcome.check("default_outcome", self.default_outcome)
         try:
             FTRL(len(self.arms), self.tuning.build()).distribution()
@@ -141,10 +143,10 @@ class ArmChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def check_arms(names: list[str]) -> None:
-    """Names must differ and be printable."""
+    """Check that names differ and are printable."""
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InvalidInput(f"arms must have different names, got {twice!r} twice")
     for name in names:
         if not name.isprintable() or name != name.strip():
-            raise InvalidInput(f"the name of an arm must be printable and not begin or end with a space, got {name!r}")
+            raise InvalidInput(f"the name of an arm must be printable, without spaces around it, got {name!r}")

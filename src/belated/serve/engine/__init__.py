@@ -1,1 +1,1 @@
-"""Requests become journal entries, and are answered once they are durable."""
+"""Turns requests into journal entries, and answers them once they are on disk."""

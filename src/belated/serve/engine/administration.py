@@ -1,6 +1,6 @@
-"""Creating, changing and closing experiments: the entry that a request adds, or nothing if all is as it asks already.
+"""Create, change and close experiments.
 
-A request that is sent again, because its answer was lost, finds what it asks for and changes nothing.
+A request that repeats an earlier one, because the answer was lost, changes nothing.
 """
 
 import msgspec
@@ -15,23 +15,23 @@ from belated.serve.engine.requests import ChangeArms, Close, Create
 
 
 def find(fold: Fold, name: str) -> Experiment:
-    """The experiment of this name, or the Refusal 404."""
+    """Return the experiment of this name, or raise a Refusal."""
     try:
         return fold.by_name[name]
     except KeyError:
-        raise Refusal("not_found", f"there is no experiment {name!r}; POST /v1/experiments creates one") from None
+        raise Refusal("not_found", f"there is no experiment {name!r}. Create it first.") from None
 
 
 def find_running(fold: Fold, name: str) -> Experiment:
-    """One that still makes decisions, or a Refusal."""
+    """Return an experiment that still makes decisions, or raise a Refusal."""
     experiment = find(fold, name)
     if experiment.closed_at is not None:
-        raise Refusal("conflict", f"the experiment {name!r} is closed: it takes feedback, but makes no more decisions")
+        raise Refusal("conflict", f"the experiment {name!r} is closed. It takes reports, but makes no more decisions.")
     return experiment
 
 
 def entry_of(request: Create | ChangeArms | Close, fold: Fold, at: int) -> Entry | None:
-    """What the request adds to the journal; raises Refusal or InvalidInput."""
+    """Return the entry that a request adds, or None if nothing changes. Raises Refusal or InvalidInput."""
     if isinstance(request, Create):
         return _creation(request, fold, at)
     return _change(request, fold, at) if isinstance(request, ChangeArms) else _closing(request, fold, at)
@@ -44,7 +44,7 @@ def _creation(request: Create, fold: Fold, at: int) -> Entry | None:
     if existing is None:
         return Entry(at, EntryKind.CREATED, 0, revision=0, body=msgspec.json.encode(settings))
     if existing.settings != settings:
-        raise Refusal("conflict", f"there is an experiment {settings.name!r} with other settings; choose another name")
+        raise Refusal("conflict", f"there is an experiment {settings.name!r} with other settings. Choose another name.")
     return None
 
 
@@ -54,7 +54,7 @@ def _closing(request: Close, fold: Fold, at: int) -> Entry | None:
 
 
 def _event(experiment: Experiment, kind: EntryKind, at: int, body: bytes) -> Entry:
-    """The revision makes sure that no other server has changed the experiment meanwhile."""
+    """Return an entry whose revision fails if another server has changed the experiment meanwhile."""
     return Entry(at, kind, experiment.seq, revision=experiment.revision + 1, body=body)
 
 
@@ -63,12 +63,12 @@ def _change(request: ChangeArms, fold: Fold, at: int) -> Entry | None:
     names = [*change.add, *change.retire]
     check_arms(names)
     if not names:
-        raise InvalidInput("name an arm to add or to retire")
+        raise InvalidInput("name at least one arm to add or to retire")
     active = {experiment.arms[arm] for arm in experiment.era.arms}
     for name in change.retire:
         if name not in experiment.arms:
-            raise Refusal("not_found", f"{request.name!r} has no arm {name!r} to retire; it has {sorted(active)}")
+            raise Refusal("not_found", f"{request.name!r} has no arm {name!r} to retire. It has {sorted(active)}.")
     new = ArmChange([name for name in change.add if name not in active], [n for n in change.retire if n in active])
     if not 1 <= len(active) + len(new.add) - len(new.retire) <= MAX_ARMS:
-        raise InvalidInput(f"an experiment keeps 1 to {MAX_ARMS} arms")
+        raise InvalidInput(f"an experiment must keep 1 to {MAX_ARMS} arms")
     return _event(experiment, EntryKind.ARMS, at, msgspec.json.encode(new)) if new.add or new.retire else None

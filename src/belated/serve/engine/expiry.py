@@ -1,4 +1,4 @@
-"""Waits that end by themselves: the default outcome, or nothing, for decisions whose time is over."""
+"""Ends the waits of decisions whose time is over, with the default outcome if there is one."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final, final
@@ -14,15 +14,15 @@ LOOKED_AT_ONCE: Final = 100
 
 @final
 class Expiry:
-    """Looks at every decision once, in order, when its wait is over."""
+    """Looks at each decision once, in order, when its wait is over."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._scanned: dict[int, int] = {}  # by experiment: the decisions up to here need no other look
-        self._not_before: dict[int, int] = {}  # by experiment: when the next wait ends
+        self._scanned: dict[int, int] = {}  # by experiment, the last decision it has looked at
+        self._not_before: dict[int, int] = {}  # by experiment, when the next wait ends
 
     def entries(self, experiments: Iterable[Experiment], at: int, until: int) -> tuple[list[Entry], int]:
-        """The ends of waits, up to EXPIRED_AT_ONCE, and at how many decisions up to `until` it looked."""
+        """Return entries that end waits, up to EXPIRED_AT_ONCE, and how many decisions up to `until` it looked at."""
         ends: list[Entry] = []
         looked = 0
         for experiment in experiments:
@@ -34,10 +34,10 @@ class Expiry:
         return ends, looked
 
     def _due(self, experiment: Experiment, at: int, until: int, most: int) -> Iterator[Found]:
-        """The next decisions whose wait is over, with or without an outcome.
+        """Yield the next decisions whose wait is over, with or without an outcome.
 
-        The first that is not due ends the search, so all before it are done. If the clocks of several servers differ,
-        one that is due already waits behind it for as long. Beyond `until` a decision may still appear before another.
+        The first decision that is not due ends the search. If servers' clocks differ, a due decision behind it waits
+        a little longer. After `until` the order is not final, so the search stops there.
         """
         wait, number = experiment.expires_at(0), experiment.seq
         if wait is None or not experiment.counts.outstanding or at < self._not_before.get(number, 0):

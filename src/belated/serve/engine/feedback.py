@@ -1,4 +1,4 @@
-"""What a report means, given what is known of its decision: applied, duplicate, late, amended, or a problem."""
+"""Judges a report by what is known of its decision: applied, duplicate, late, amended or refused."""
 
 from typing import Literal
 
@@ -13,40 +13,40 @@ from belated.serve.store.journal import Journal
 Status = Literal["applied", "duplicate", "amended", "late"]
 
 
-def judge(item: OutcomeReport, found: Found, fold: Fold, at: int) -> tuple[Status, Entry | None]:
-    """The status of a report, and the entry that it adds to the journal.
+def judge(report: OutcomeReport, found: Found, fold: Fold, at: int) -> tuple[Status, Entry | None]:
+    """Return the status of a report, and the entry that it adds if any.
 
     no outcome yet          -> applied
-    the wait has ended      -> late: the truth replaces the default, exactly
+    the wait has ended      -> late, and the outcome replaces the default exactly
     the same outcome again  -> duplicate, and nothing changes
-    another outcome         -> 409, unless it is sent as an amendment: amended
+    another outcome         -> amended if sent as an amendment, else refused as a conflict
     """
     decision, outcome = found
     experiment = fold.experiments[decision.experiment]
     declared = experiment.settings.outcome
-    if item.word != declared.word:
-        raise Refusal("invalid", f"{experiment.name!r} takes a {declared.word}, got a {item.word}")
+    if report.word != declared.word:
+        raise Refusal("invalid", f"{experiment.name!r} takes a {declared.word}, got a {report.word}")
     try:
-        declared.check(declared.word, item.value)
+        declared.check(declared.word, report.value)
     except InvalidInput as error:
         raise Refusal("invalid", str(error)) from None
     if outcome is None:
-        return "applied", new_outcome(decision, None, EntryKind.REPORTED, at, item.value)
+        return "applied", new_outcome(decision, None, EntryKind.REPORTED, at, report.value)
     if outcome.kind is EntryKind.EXPIRED:
-        return "late", new_outcome(decision, outcome, EntryKind.LATE, at, item.value)
-    if outcome.value == item.value:
+        return "late", new_outcome(decision, outcome, EntryKind.LATE, at, report.value)
+    if outcome.value == report.value:
         return "duplicate", None
-    if not item.amend:
+    if not report.amend:
         raise Refusal(
             "conflict",
-            f"decision {item.decision_id} was reported with {outcome.value!r}, now {item.value!r}: "
-            'send "amend": true to correct it',
+            f"decision {report.decision_id} was reported with {outcome.value!r}, now {report.value!r}. "
+            'Send "amend": true to correct it.',
         )
-    return "amended", new_outcome(decision, outcome, EntryKind.AMENDED, at, item.value)
+    return "amended", new_outcome(decision, outcome, EntryKind.AMENDED, at, report.value)
 
 
 def look_up(decision_ids: list[str], journal: Journal) -> list[Found | None]:
-    """The decisions of these ids; None where there is none."""
+    """Return the decisions of these ids, and None for each id that has none."""
     wanted = [ids.decode(text) for text in decision_ids]
     found = journal.find(list({one.seq for one in wanted if one is not None}))
     return [_match(one, found) for one in wanted]
@@ -61,12 +61,12 @@ def _match(wanted: ids.DecisionId | None, found: dict[int, Found]) -> Found | No
 
 
 def is_of(only: str | None, decision: Entry, fold: Fold) -> bool:
-    """Whether a decision belongs to the experiment `only`, if there is one."""
+    """Whether a decision belongs to the experiment `only`, or `only` is None."""
     return only is None or fold.experiments[decision.experiment].name == only
 
 
 def new_outcome(decision: Entry, before: Entry | None, kind: EntryKind, at: int, value: float | None) -> Entry:
-    """An outcome that follows `before`; it repeats what a fold and a list need of its decision."""
+    """Return an outcome that follows `before`. It repeats parts of its decision, so that readers need no look-up."""
     return Entry(
         at,
         kind,
@@ -79,6 +79,6 @@ def new_outcome(decision: Entry, before: Entry | None, kind: EntryKind, at: int,
         decision=decision.seq,
         decided_at=decision.at,
         revision=0 if before is None else (before.revision or 0) + 1,
-        value=None if value is None else value + 0.0,  # -0.0 becomes 0.0: SQLite keeps no sign of a zero
+        value=None if value is None else value + 0.0,  # makes -0.0 a 0.0, because SQLite drops the sign of a zero
         old=None if before is None else before.value,
     )

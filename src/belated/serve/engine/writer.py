@@ -1,4 +1,4 @@
-"""The writer: a thread that takes the requests which wait together, commits them together, and then answers them."""
+"""The writer: a thread that commits waiting requests in groups and then answers them."""
 
 import asyncio
 import logging
@@ -17,23 +17,25 @@ from belated.serve.engine.expiry import EXPIRED_AT_ONCE
 from belated.serve.engine.requests import Ask, Request, Result, Tell
 from belated.serve.store.journal import Key
 
-MAX_GROUP: Final = 20_000  # decisions and reports in one commit, so that nobody waits long behind a crowd
-LIGHT: Final = 256  # a group of so few decisions and reports is committed soon
-COMMIT_TIMEOUT: Final = 0.005  # seconds the event loop waits for it, and a group for more
-MOST_TURNS: Final = 16  # of the event loop, in which more requests may join a group
-SHARE: Final = 0.1  # of the time a group took: for so long it is waited for those who were answered to ask again
-TAIL_EVERY: Final = 0.02  # seconds between two looks for what other servers have written
-SOON: Final = 0.002  # the same while nobody asks and what this server has written itself is not folded yet
-LOOK_EVERY: Final = 0.5  # seconds between two looks at the store: its size, its keys, how far this server is behind
-RETRY_EVERY: Final = 0.25  # seconds between two tries to reach a store that could not be reached
-STALLED: Final = 2.0  # seconds after which a store that does not answer is not waited for by newcomers
-EXPIRY_EVERY: Final = 0.25  # seconds
-EXPIRY_TURN: Final = 0.05  # seconds for which it may go on while requests wait
+MAX_GROUP: Final = 20_000  # decisions and reports in one commit, so that no request waits long behind a crowd
+LIGHT: Final = 256  # decisions and reports in a group that is small enough to commit fast
+COMMIT_TIMEOUT: Final = (
+    0.005  # seconds that the event loop blocks for a light group, and that a group waits for more requests
+)
+MOST_TURNS: Final = 16  # turns of the event loop in which more requests may join a group
+RETURN_SHARE: Final = 0.1  # fraction of the last commit time to wait for returning clients
+TAIL_EVERY: Final = 0.02  # seconds between two reads of what other servers have written
+TAIL_SOON: Final = 0.002  # the same while the server is idle and has not applied its own entries yet
+LOOK_EVERY: Final = 0.5  # seconds between two looks at the store's size, its keys and this server's lag
+RETRY_EVERY: Final = 0.25  # seconds between two tries to reach a lost store
+STALL_TIMEOUT: Final = 2.0  # seconds without an answer from the store after which new requests are refused
+EXPIRY_EVERY: Final = 0.25  # seconds between two searches for waits that are over
+EXPIRY_TURN: Final = 0.05  # seconds that such a search may take while requests wait
 log = logging.getLogger("belated.writer")
 
 
 class PendingRequest(NamedTuple):
-    """A request and who waits for its answer."""
+    """A request, its number of entries, and the future of its answer."""
 
     request: Request
     weight: int
@@ -41,15 +43,15 @@ class PendingRequest(NamedTuple):
 
 
 class StoreHealth(NamedTuple):
-    """The store when it was looked at last."""
+    """The store at the last look."""
 
     bytes: int = 0
     lag_entries: int = 0
-    level_at: float = 0.0  # on the monotonic clock: when this server was level with the journal
+    caught_up_at: float = 0.0  # when this server had last caught up, on the monotonic clock
 
 
 def weight(request: Request) -> int:
-    """How many entries a request may write."""
+    """Return how many entries a request may write."""
     if isinstance(request, Ask):
         return request.size
     return len(request.reports) if isinstance(request, Tell) else 1
@@ -57,41 +59,44 @@ def weight(request: Request) -> int:
 
 @final
 class Writer:
-    """The one thread that writes. After a failure of the store nothing is acknowledged any more.
+    """The only thread that writes. After a failure of the store it acknowledges nothing.
 
-    Requests gather in the event loop while the thread is busy, and are handed over all at once, so that a commit has
-    many. The loop then stands still for as long as a commit usually takes, instead of taking the interpreter away from
-    the thread: that makes both faster. If the disk is slow, the loop goes on, and is told later.
+    Requests gather in the event loop while the thread is busy, and are then handed over together, so that one commit
+    has many of them. The loop then blocks for as long as a commit usually takes. Otherwise both threads would compete
+    for the interpreter, and both would be slower. If the disk is slow, the loop goes on and gets the results later.
     """
 
     def __init__(self, engine: Engine, learn_keys: Callable[[list[Key]], object], *, capacity: int) -> None:
         self.engine, self.capacity, self.queued, self.failure = engine, capacity, 0, ""
-        self._learn_keys, self.may_recover = learn_keys, False  # after a failure: whether the store may come back
-        self.health = StoreHealth(engine.journal.size(), level_at=time.monotonic())
+        self._learn_keys, self.may_recover = learn_keys, False  # whether the store may come back after a failure
+        self.health = StoreHealth(engine.journal.size(), caught_up_at=time.monotonic())
         self._handed_over_at = 0.0
-        self._callers, self._until = 0, 0.0  # as many are likely to have asked again by then
+        self._callers, self._wait_until = (
+            0,
+            0.0,
+        )  # how many clients are likely to return, and until when to wait for them
         self._gathered: deque[PendingRequest] = deque()
-        self._is_busy = False  # the thread has a group, or will have one when the event loop is done with its turn
+        self._is_busy = False  # the thread has a group, or gets one in the next turn of the event loop
         self._groups: SimpleQueue[list[PendingRequest] | None] = SimpleQueue()
         self._finished: SimpleQueue[tuple[list[PendingRequest], list[Result]]] = SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = Thread(target=self._run, name="belated-writer")
         self._next_expiry = self._next_look = self._next_turn = 0.0
-        self._pause = SOON
-        self.committed: Callable[[float, int], None] = lambda _seconds, _entries: None  # metrics listen here
+        self._pause = TAIL_SOON
+        self.committed: Callable[[float, int], None] = lambda _seconds, _entries: None  # called after each commit
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin to serve the requests of this event loop."""
+        """Start to serve the requests of this event loop."""
         self._loop = loop
         self._thread.start()
 
     async def submit(self, request: Request) -> Any:
-        """Wait for a place, the disk and the answer; a Refusal is raised."""
+        """Hand in a request and return its answer once it is on disk. Raises a Refusal."""
         load = weight(request)
         if (refusal := self.refusal()) is not None:
             raise refusal
         if self.queued + load > self.capacity:
-            raise try_later(f"{self.queued} decisions and reports wait already")
+            raise try_later(f"the queue is full, {self.queued} decisions and reports are waiting")
         assert self._loop is not None  # noqa: S101
         waiting = PendingRequest(request, load, self._loop.create_future())
         self.queued += load
@@ -105,11 +110,11 @@ class Writer:
         return result
 
     def _is_stalled(self) -> bool:
-        """The thread has had a group for so long that the store must be out of reach."""
-        return self._is_busy and bool(self._handed_over_at) and time.monotonic() > self._handed_over_at + STALLED
+        """Whether the thread has waited for the store longer than STALL_TIMEOUT."""
+        return self._is_busy and bool(self._handed_over_at) and time.monotonic() > self._handed_over_at + STALL_TIMEOUT
 
     def stop(self) -> None:
-        """Answer what was accepted, save a snapshot, and end; the event loop has come to rest."""
+        """Answer every accepted request, save a snapshot, and end. Call it when the event loop is idle."""
         if not self._thread.is_alive():
             return
         if self._gathered:
@@ -118,26 +123,27 @@ class Writer:
         self._thread.join()
 
     def _wait_for_more(self, known: int, turns: int) -> None:
-        """Let the event loop read what has arrived meanwhile; go when a turn has brought nothing new.
+        """Let the event loop read more requests. Hand over the group when a turn brings nothing new.
 
-        But those who have just been answered may ask again at once: who comes too late waits for a whole commit.
+        Wait a little longer for clients that have just been answered, because they may ask again at once. A request
+        that comes too late for this group waits for a whole commit.
         """
         assert self._loop is not None  # noqa: S101
         is_growing = len(self._gathered) > known and turns > 0
         are_more_due = len(self._gathered) < self._callers and self.queued < MAX_GROUP
-        if is_growing or (are_more_due and time.monotonic() < self._until):
+        if is_growing or (are_more_due and time.monotonic() < self._wait_until):
             self._loop.call_soon(self._wait_for_more, len(self._gathered), turns - 1)
         else:
             self._hand_over()
 
     def _hand_over(self) -> None:
-        """What has gathered goes to the thread, up to MAX_GROUP."""
+        """Give the gathered requests to the thread, up to MAX_GROUP."""
         group: list[PendingRequest] = []
         load = 0
         while self._gathered and load < MAX_GROUP:
             group.append(self._gathered.popleft())
             load += group[-1].weight
-        if self.failure:  # the thread may be at work on reaching the store again: nobody waits for that
+        if self.failure:  # the thread may be busy reconnecting, so do not wait for it
             self._answer(group, [self._failed()] * len(group))
             return
         self._handed_over_at = time.monotonic()
@@ -145,23 +151,26 @@ class Writer:
         if load <= LIGHT:
             self._collect(COMMIT_TIMEOUT)
 
-    def _collect(self, patience: float = 0.0) -> None:
-        """Answer the group that is finished, if it is."""
+    def _collect(self, timeout: float = 0.0) -> None:
+        """Answer the finished group, if there is one."""
         try:
-            group, results = self._finished.get(timeout=patience)
+            group, results = self._finished.get(timeout=timeout)
         except Empty:
             return
         self._answer(group, results)
 
     def _answer(self, group: list[PendingRequest], results: list[Result]) -> None:
-        """In the event loop again: tell those who wait, and hand over who came meanwhile."""
+        """Set the results in the event loop, and hand over the requests that came meanwhile."""
         for waiting, result in zip(group, results, strict=True):
             self.queued -= waiting.weight
-            if not waiting.future.done():  # its client may have gone
+            if not waiting.future.done():  # its client may have left
                 waiting.future.set_result(result)
         now = time.monotonic()
         took = now - self._handed_over_at if self._handed_over_at else 0.0
-        self._callers, self._until = len(group) + len(self._gathered), now + min(COMMIT_TIMEOUT, SHARE * took)
+        self._callers, self._wait_until = (
+            len(group) + len(self._gathered),
+            now + min(COMMIT_TIMEOUT, RETURN_SHARE * took),
+        )
         self._is_busy, self._handed_over_at = bool(self._gathered), 0.0
         if self._gathered:
             self._wait_for_more(0, MOST_TURNS)
@@ -192,10 +201,10 @@ class Writer:
             results = [self._failed()] * len(group)
         if group and self._loop is not None and not self._loop.is_closed():
             self._finished.put((group, results))
-            self._loop.call_soon_threadsafe(self._collect)  # which finds nothing if the loop has waited
+            self._loop.call_soon_threadsafe(self._collect)  # finds nothing if the loop has blocked for it
 
     def refusal(self) -> Refusal | None:
-        """Why nothing is accepted now, if so."""
+        """Return why requests are refused now, or None."""
         if self.failure:
             return self._failed()
         return try_later(STORE_SILENT) if self._is_stalled() else None
@@ -204,7 +213,7 @@ class Writer:
         return try_later(self.failure) if self.may_recover else Refusal("unavailable", self.failure)
 
     def _look_after(self, *, is_idle: bool) -> None:
-        """What is due: fold what others have written, end waits, look at the store, or try whether it is back."""
+        """Do what is due: apply new entries, end waits, look at the store, or try to reach it again."""
         now = time.monotonic()
         if self.failure:
             if now >= self._next_turn:
@@ -214,7 +223,7 @@ class Writer:
             return
         if now >= self._next_turn or (is_idle and self.engine.is_behind):
             self._guarded(self._catch_up)
-            self._pause = min(TAIL_EVERY, 2 * self._pause) if self.engine.is_behind else SOON
+            self._pause = min(TAIL_EVERY, 2 * self._pause) if self.engine.is_behind else TAIL_SOON
             self._next_turn = time.monotonic() + TAIL_EVERY
         if not self.failure and now >= self._next_expiry:
             self._guarded(self._tidy)
@@ -224,26 +233,28 @@ class Writer:
         now = time.monotonic()
         if now >= self._next_look:
             lag = max(0, self.engine.journal.last() - self.engine.fold.seq)
-            self.health = StoreHealth(self.engine.journal.size(), lag, now if lag == 0 else self.health.level_at)
+            self.health = StoreHealth(self.engine.journal.size(), lag, now if lag == 0 else self.health.caught_up_at)
             self._learn_keys(self.engine.journal.keys())
             self._next_look = now + LOOK_EVERY
 
     def lag_seconds(self) -> float:
-        """For how long this server has not been level with the journal, and what it has folded is no news."""
+        """Return seconds since this server was last caught up, but no more than the age of its last entry."""
         if self.health.lag_entries == 0 and not self.failure:
             return 0.0
         age = (self.engine.now() - self.engine.fold.at) / MICROSECONDS
-        return max(0.0, min(time.monotonic() - self.health.level_at, age))
+        return max(0.0, min(time.monotonic() - self.health.caught_up_at, age))
 
     def _try_again(self) -> None:
-        """The store could not be reached: if it can be now, all that it holds is folded, and work goes on."""
+        """Try to reach the lost store. If that works, apply all it holds and accept requests again."""
         self._next_look = 0.0
         if self._guarded(self._catch_up, is_again=True):
-            log.warning("the store is back", extra={"failure": self.failure, "entry": self.engine.fold.seq})
+            log.warning(
+                "the store can be reached again", extra={"failure": self.failure, "entry": self.engine.fold.seq}
+            )
             self.failure = ""
 
     def _tidy(self) -> None:
-        """End waits that are over, and keep start-up fast."""
+        """End waits that are over, and save a snapshot if it is due."""
         started, before, looked = time.monotonic(), self.engine.entries, EXPIRED_AT_ONCE
         while looked >= EXPIRED_AT_ONCE and time.monotonic() < started + EXPIRY_TURN:
             looked = self.engine.expire()
@@ -252,30 +263,30 @@ class Writer:
         self._snapshot_if_due()
 
     def _snapshot_if_due(self) -> None:
-        """A snapshot is only a shortcut: without it the next start takes longer."""
+        """Save a snapshot. It only makes the next start faster, so a failure is logged and ignored."""
         try:
             self.engine.snapshot_if_due()
         except StoreError as error:
             log.error("a snapshot could not be saved", extra={"error": str(error)})
 
     def _guarded(self, step: Callable[[], Any], *, is_again: bool = False) -> bool:
-        """After any failure what is on disk is not known: stop acknowledging, for good unless the store may come back.
+        """Run a step. After any failure stop acknowledging writes. Recover only if the error is transient.
 
-        What is in memory is still the fold of a part of the journal: nothing is folded that was not read or written.
+        The state in memory stays valid, because only entries that were read or written are applied to it.
         """
         try:
             step()
         except StoreUnreachable as error:
             self.may_recover, self.failure = True, STORE_UNREACHABLE
             if not is_again:
-                log.critical("the store cannot be reached: nothing is acknowledged", extra={"error": str(error)})
+                log.critical("the store cannot be reached, so requests are refused", extra={"error": str(error)})
         except StoreError as error:
             self.may_recover, self.failure = False, str(error)
-            log.critical("the store failed: read-only from now on", extra={"error": str(error)})
+            log.critical("the store failed, and the service is read-only until a restart", extra={"error": str(error)})
         except Exception as error:
             self.may_recover = False
-            self.failure = f"an unexpected {type(error).__name__}: nothing more is written until a restart"
-            log.critical("an unexpected failure: read-only from now on", exc_info=True)
+            self.failure = f"an unexpected {type(error).__name__}. Nothing more is written until a restart."
+            log.critical("an unexpected failure, and the service is read-only until a restart", exc_info=True)
         else:
             return True
         return False

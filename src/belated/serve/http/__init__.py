@@ -1,1 +1,1 @@
-"""The service over HTTP: a table of routes, their handlers, the documents they take and give."""
+"""The service over HTTP: routes, handlers and documents."""

@@ -1,10 +1,10 @@
-"""Whether an address is this machine's own."""
+"""Tells loopback addresses from others."""
 
 import ipaddress
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach it."""
+    """Whether only this machine can reach the address."""
     if host == "localhost":
         return True
     try:

@@ -1,4 +1,4 @@
-"""The ASGI application: routes, pages, and an answer for everything that goes wrong."""
+"""The ASGI application: routes, dashboard pages, and answers to errors."""
 
 import asyncio
 import logging
@@ -57,7 +57,7 @@ def refusal_of(error: InvalidInput | StoreError) -> Refusal:
 
 
 def headers_of(answer: Answer) -> list[tuple[bytes, bytes]]:
-    """As ASGI wants them."""
+    """Return the headers in the form that ASGI wants."""
     headers = [(b"content-type", answer.media.encode()), (b"cache-control", b"no-store")]
     headers += [(name.lower().encode(), value.encode()) for name, value in answer.headers.items()]
     return headers
@@ -73,19 +73,19 @@ def is_this_machine(host: str) -> bool:
 
 
 def guard(call: Call) -> None:
-    """A service without keys answers this machine only, and no page of another site that the browser has open."""
+    """Without keys, answer only this machine, and no page of another site that is open in its browser."""
     host, origin = call.header(b"host") or "", call.header(b"origin")
-    callers = (call.header(b"x-forwarded-for") or "127.0.0.1").split(",")  # a proxy on this machine answers for others
+    callers = (call.header(b"x-forwarded-for") or "127.0.0.1").split(",")  # a proxy on this machine may forward others
     if not all(is_loopback(caller.strip()) for caller in callers):
         raise Refusal("forbidden", f"a service without keys answers only this machine, not {callers[0]!r}. {FIX}")
     if not is_this_machine(host):
         raise Refusal("forbidden", f"a service without keys answers only this machine, not {host!r}. {FIX}")
-    if origin is not None and origin.partition("://")[2] != host:  # compared, not parsed: it may be nonsense
+    if origin is not None and origin.partition("://")[2] != host:  # compared as text, because it may be nonsense
         raise Refusal("forbidden", f"a service without keys does not answer pages of {origin!r}. {FIX}")
 
 
 async def send_all(chunks: AsyncGenerator[bytes], receive: Receive, send: Send) -> None:
-    """A body that has no end, or a late one, goes out until nobody listens any more."""
+    """Send a long or endless body until it ends or the client leaves."""
     gone = asyncio.create_task(disconnected(receive))
     async for chunk in chunks:
         if gone.done():
@@ -97,14 +97,14 @@ async def send_all(chunks: AsyncGenerator[bytes], receive: Receive, send: Send) 
 
 
 async def disconnected(receive: Receive) -> None:
-    """Wait until the client has gone."""
+    """Wait until the client has left."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 @final
 class Endpoint:
-    """The ASGI application of one path: admits the caller, calls the handler of the method, sends its answer."""
+    """The ASGI application of one path. It admits the caller, calls the method's handler and sends the answer."""
 
     def __init__(self, service: Service, metrics: Metrics, routes: Mapping[str, Route]) -> None:
         self._service, self._routes = service, routes
@@ -129,7 +129,7 @@ class Endpoint:
         route = self._routes.get(call.scope["method"])
         if route is None:
             allowed = ", ".join(sorted(self._routes))
-            raise HTTPProblem(405, f"{self._path} takes {allowed}", {"Allow": allowed})
+            raise HTTPProblem(405, f"{self._path} takes only {allowed}", {"Allow": allowed})
         if not self._service.is_locked:
             guard(call)
         elif route.scope is not None:
@@ -157,27 +157,27 @@ class Endpoint:
 
 
 def documents(metrics: Metrics) -> list[Route]:
-    """Routes that describe or measure the service itself."""
+    """Return the routes that describe or measure the service itself."""
     described = msgspec.json.encode(openapi.document(ROUTES))
 
     async def openapi_document(_call: Call) -> Answer:
-        """This description."""
+        """Return this API description."""
         return Answer(200, described)
 
     async def prometheus(call: Call) -> Answer:
-        """Metrics for Prometheus."""
+        """Return metrics for Prometheus."""
         check_unrestricted(call.grant)
         body, media = metrics.text()
         return Answer(200, body, media=media)
 
     return [
-        Route("GET", "/openapi.json", openapi_document, None, "This description", {}),
+        Route("GET", "/openapi.json", openapi_document, None, "The API description", {}),
         Route("GET", "/metrics", prometheus, "admin", "Metrics", {}),
     ]
 
 
 def page(name: str) -> Any:
-    """A page of the dashboard; what it shows comes through the API."""
+    """Return a handler for a dashboard page. The page gets its data through the API."""
 
     async def show(_request: Request) -> Response:
         return FileResponse(DASHBOARD / name, headers=PAGE_HEADERS)
@@ -186,29 +186,29 @@ def page(name: str) -> Any:
 
 
 async def on_http_error(_request: Request, error: Exception) -> Response:
-    """What Starlette itself refuses: an unknown path."""
+    """Answer what Starlette itself refuses, such as an unknown path."""
     status = error.status_code if isinstance(error, HTTPException) else 500
-    detail = "there is nothing at this path; /docs tells what there is" if status == 404 else "not possible here"
+    detail = "there is nothing at this path. See /docs for the API." if status == 404 else "this is not possible here"
     headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
     return Response(encode(HTTPProblem(status, detail).document()), status, headers, PROBLEM_MEDIA)
 
 
 async def on_failure(request: Request, error: Exception) -> Response:
-    """A mistake of ours."""
+    """Answer a request that met a bug."""
     log.error("unexpected failure", exc_info=error, extra={"path": request.url.path})
-    detail = "an unexpected failure; the log has more"
+    detail = "an unexpected failure. The service's log has more."
     return Response(encode(HTTPProblem(500, detail).document()), 500, media_type=PROBLEM_MEDIA)
 
 
 def routes(service: Service) -> list[BaseRoute]:
-    """Everything the service answers."""
+    """Return all routes of the service."""
     metrics = Metrics(service)
     by_path: dict[str, dict[str, Route]] = {}
     for route in (*ROUTES, *documents(metrics)):
         methods = by_path.setdefault(route.path, {})
         methods[route.method] = route
         if route.method == "GET" and not any(isinstance(given, str) for given in route.gives.values()):
-            methods["HEAD"] = route  # not of a stream, which would have to be read to its end
+            methods["HEAD"] = route  # not of a stream, which would have to be read to its end to answer
     api = [StarletteRoute(path, Endpoint(service, metrics, methods)) for path, methods in by_path.items()]
     pages = {"/": "index.html", "/experiments/{name}": "experiment.html", "/docs": "docs.html"}
     shown = [StarletteRoute(path, page(file)) for path, file in pages.items()]
@@ -216,7 +216,7 @@ def routes(service: Service) -> list[BaseRoute]:
 
 
 def build(service: Service) -> Starlette:
-    """The application of a service."""
+    """Build the application of a service."""
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -226,5 +226,5 @@ def build(service: Service) -> Starlette:
 
     handlers: Any = {HTTPException: on_http_error, Exception: on_failure}
     app = Starlette(routes=routes(service), lifespan=lifespan, exception_handlers=handlers)
-    app.router.redirect_slashes = False  # a path that is not there is a problem, not a guess
+    app.router.redirect_slashes = False  # answer 404 for an unknown path instead of guessing
     return app

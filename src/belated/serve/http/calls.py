@@ -1,4 +1,4 @@
-"""A call: one request as a handler sees it, read within limits and admitted by its key."""
+"""One request as a handler sees it, read within limits and admitted by its key."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Answer(NamedTuple):
-    """Status, a document or bytes, and what else the answer says of itself."""
+    """A response: its status, its body (a document, bytes or a stream), its headers and its media type."""
 
     status: int
     body: Any
@@ -44,7 +44,7 @@ class Call:
         self.grant = Grant()
 
     def header(self, name: bytes) -> str | None:
-        """The first header of this name, in lower case."""
+        """Return the first header of this name. Give the name in lower case."""
         for key, value in self._headers:
             if key == name:
                 return value.decode("latin-1")
@@ -52,17 +52,17 @@ class Call:
 
     @property
     def name(self) -> str:
-        """The experiment in the path, if the key opens it."""
+        """The experiment in the path. Raises a Refusal if the key is for another."""
         check_experiment(self.grant, self.path["name"])
         return self.path["name"]
 
     def _has_body(self) -> bool:
-        """A request without either header has none, and there is nothing to wait for."""
+        """Whether the request has a body. Without these headers there is none to wait for."""
         return any(key in (b"content-length", b"transfer-encoding") for key, _ in self._headers)
 
     async def body(self) -> bytes:
-        """All of the body, up to MAX_BODY."""
-        too_large = HTTPProblem(413, f"a body may have {MAX_BODY:,} bytes: send smaller batches")
+        """Return the whole body, up to MAX_BODY bytes."""
+        too_large = HTTPProblem(413, f"a body may have at most {MAX_BODY:,} bytes. Send smaller batches.")
         declared = self.header(b"content-length")
         if declared is not None and int(declared) > MAX_BODY:
             raise too_large
@@ -78,7 +78,7 @@ class Call:
                 return content
 
     async def read(self, decoder: "msgspec.json.Decoder[T]") -> T:
-        """The body as the document that it should be; nothing stands for {}."""
+        """Decode the body. An empty body counts as {}."""
         content = await self.body() if self._has_body() else b""
         media = (self.header(b"content-type") or "application/json").partition(";")[0].strip().lower()
         if content and media != "application/json":
@@ -91,14 +91,16 @@ class Call:
             raise HTTPProblem(400, f"the body is not JSON: {error}") from None
 
     def idempotency_key(self) -> str | None:
-        """What the caller names its request by, if it does."""
+        """Return the Idempotency-Key, if there is one."""
         key = self.header(b"idempotency-key")
         if key is not None and not (1 <= len(key) <= MAX_KEY and key.isprintable()):
-            raise Refusal("invalid", f"an Idempotency-Key has 1 to {MAX_KEY} printable characters, got {key!r:.80}")
+            raise Refusal(
+                "invalid", f"an Idempotency-Key must have 1 to {MAX_KEY} printable characters, got {key!r:.80}"
+            )
         return key
 
     def query(self, *known: str) -> dict[str, str]:
-        """The query's values; an unknown name is an error rather than ignored."""
+        """Return the query parameters. Refuses unknown names."""
         given = dict(parse_qsl(self.scope["query_string"].decode("latin-1"), keep_blank_values=True))
         for name in given:
             if name not in known:
@@ -106,7 +108,7 @@ class Call:
         return given
 
     def page(self) -> tuple[int, int]:
-        """(cursor, limit) of a list."""
+        """Return the cursor and the limit of a list."""
         given = self.query("limit", "cursor")
         return (
             whole("cursor", given.get("cursor", "0"), 0, 2**62),
@@ -121,7 +123,7 @@ async def experiment_of(call: Call) -> Experiment:
 
 
 def explained(said: str, content: bytes) -> str:
-    """msgspec says where and what it wanted; this adds what it got."""
+    """Add the value that was found to a message of msgspec."""
     found = re.search(r" - at `\$(.*)`$", said)
     try:
         value = msgspec.json.decode(content)
@@ -129,11 +131,11 @@ def explained(said: str, content: bytes) -> str:
             value = value[key] if key else value[int(index)]
     except (LookupError, TypeError, msgspec.DecodeError, UnicodeDecodeError):
         return said
-    return f"{said}, got {value!r:.80}; /docs tells what is allowed"
+    return f"{said}, got {value!r:.80}. See /docs for what is allowed."
 
 
 def whole(name: str, text: str, least: int, most: int) -> int:
-    """A whole number in a query."""
+    """Read a whole number from a query."""
     if not (text.isascii() and text.isdigit() and len(text) < 20 and least <= int(text) <= most):
         raise Refusal("invalid", f"{name} must be a whole number from {least} to {most}, got {text!r:.80}")
     return int(text)

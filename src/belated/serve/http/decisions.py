@@ -1,4 +1,4 @@
-"""Decisions and feedback."""
+"""Handlers for decisions and outcomes."""
 
 from typing import Final
 
@@ -36,7 +36,7 @@ REPLAYED: Final = {"Idempotent-Replayed": "true"}
 
 
 async def decide(call: Call) -> Answer:
-    """Choose an arm. On disk when answered."""
+    """Choose an arm. The decision is on disk when it is answered."""
     await call.read(NOTHING)
     got = await call.service.ask(call.name, 1, call.idempotency_key())
     return Answer(201, of_decided(got.decisions[0]), REPLAYED if got.replayed else {})
@@ -50,17 +50,17 @@ async def decide_batch(call: Call) -> Answer:
 
 
 def item(decision_id: str, feedback: Feedback) -> OutcomeReport:
-    """A report from its document."""
+    """Turn a document into a report."""
     reward, loss = feedback.reward, feedback.loss
     if (reward is UNSET) == (loss is UNSET):
-        raise Refusal("invalid", "give a reward or a loss, whichever the experiment declares")
+        raise Refusal("invalid", "give either a reward or a loss, as the experiment declares")
     if reward is not UNSET:
         return OutcomeReport(decision_id, "reward", float(reward), feedback.amend)
     return OutcomeReport(decision_id, "loss", float(loss), feedback.amend)  # type: ignore[arg-type]  # one of them is set
 
 
 async def report(call: Call) -> Answer:
-    """Tell the outcome of a decision, whenever it is known."""
+    """Report the outcome of a decision, whenever it is known."""
     one = item(call.path["decision_id"], await call.read(FEEDBACK))
     [status] = await call.service.tell([one], call.grant.experiment)
     if isinstance(status, Refusal):
@@ -69,14 +69,14 @@ async def report(call: Call) -> Answer:
 
 
 async def report_batch(call: Call) -> Answer:
-    """Tell many outcomes; each gets a status or a problem of its own."""
+    """Report many outcomes. Each gets its own status or problem."""
     items = [item(one.decision_id, one) for one in (await call.read(BATCH)).reports]
     statuses = await call.service.tell(items, call.grant.experiment)
     return Answer(200, FeedbackResults([result(one, status) for one, status in zip(items, statuses, strict=True)]))
 
 
 def result(one: OutcomeReport, status: "str | Refusal") -> FeedbackResult:
-    """What became of one report of a batch."""
+    """Describe what became of one report in a batch."""
     if isinstance(status, Refusal):
         return FeedbackResult(one.decision_id, "problem", problem_of(status).document())
     return FeedbackResult(one.decision_id, status)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The documents of the API: what callers send and what they get."""
+"""The documents that callers send and get."""
 
 from typing import Annotated, Final, Literal
 
@@ -16,11 +16,11 @@ MAX_BATCH: Final = 10_000
 MAX_PAGE: Final = 1_000
 
 DecisionIdText = Annotated[str, Meta(description="A UUIDv7.", max_length=100)]
-Probability = Annotated[float, Meta(gt=0, le=1, description="What the arm was drawn with: log it.")]
+Probability = Annotated[float, Meta(gt=0, le=1, description="The probability of drawing this arm. Log it.")]
 
 
 class DecisionDocument(msgspec.Struct):
-    """What was chosen."""
+    """A decision."""
 
     decision_id: DecisionIdText
     experiment: str
@@ -32,21 +32,24 @@ class DecisionDocument(msgspec.Struct):
 
 
 class OutcomeDocument(msgspec.Struct):
-    """What is known of a decision's outcome."""
+    """The outcome of a decision."""
 
     status: Literal["reported", "expired", "late", "amended"]
-    value: Annotated[float, Meta(description="In the experiment's units; null: closed without a default.")] | None
+    value: (
+        Annotated[float, Meta(description="In the experiment's units. null if the wait ended without a default.")]
+        | None
+    )
     at: str
 
 
 class KnownDecision(DecisionDocument):
-    """A decision and the newest word on its outcome."""
+    """A decision and its newest outcome."""
 
     outcome: OutcomeDocument | None
 
 
 class DecisionHistory(KnownDecision):
-    """A decision with everything that was ever said about its outcome."""
+    """A decision with all its outcomes, oldest first."""
 
     outcomes: list[OutcomeDocument]
 
@@ -58,7 +61,7 @@ class BatchOfDecisions(msgspec.Struct):
 
 
 class NewDecision(msgspec.Struct, forbid_unknown_fields=True):
-    """Nothing need be said."""
+    """An empty body."""
 
 
 class NewDecisions(msgspec.Struct, forbid_unknown_fields=True):
@@ -68,7 +71,7 @@ class NewDecisions(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Feedback(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """The outcome, as a reward or a loss, whichever the experiment declares, in its units."""
+    """An outcome as a reward or a loss, as the experiment declares, in its units."""
 
     reward: float | UnsetType = UNSET
     loss: float | UnsetType = UNSET
@@ -88,20 +91,20 @@ class BatchOfFeedback(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class FeedbackStatus(msgspec.Struct):
-    """What became of a report, now on disk."""
+    """What became of a report. It is on disk."""
 
     decision_id: str
     status: Annotated[
         Literal["applied", "duplicate", "amended", "late"],
         Meta(
-            description="applied: counted. duplicate: it was there already. amended: it replaced an earlier one. "
-            "late: it came after the wait, and replaced the default."
+            description="applied means it counts. duplicate means it was reported before. amended means it replaced an "
+            "earlier report. late means it came after the wait and replaced the default."
         ),
     ]
 
 
 class FeedbackResult(msgspec.Struct, omit_defaults=True):
-    """What became of one report in a batch: a status, or a problem."""
+    """What became of one report in a batch, a status or a problem."""
 
     decision_id: str
     status: Literal["applied", "duplicate", "amended", "late", "problem"]
@@ -109,13 +112,13 @@ class FeedbackResult(msgspec.Struct, omit_defaults=True):
 
 
 class FeedbackResults(msgspec.Struct):
-    """In the order of the reports."""
+    """The results in the order of the reports."""
 
     results: list[FeedbackResult]
 
 
 class ReportedOutcome(OutcomeDocument):
-    """An outcome in the list of an experiment's."""
+    """An outcome in an experiment's list of outcomes."""
 
     decision_id: DecisionIdText
     arm: str
@@ -133,7 +136,7 @@ class ExperimentPage(msgspec.Struct):
     """A page of experiments."""
 
     experiments: list[ExperimentSummary]
-    next: Annotated[str, Meta(description="The cursor of the next page; null: there is none.")] | None
+    next: Annotated[str, Meta(description="The cursor of the next page. null on the last page.")] | None
 
 
 class DecisionPage(msgspec.Struct):
@@ -158,7 +161,7 @@ class EventPage(msgspec.Struct):
 
 
 class Health(msgspec.Struct):
-    """Whether the service is there."""
+    """The health of the service."""
 
     status: Literal["ok"]
 
@@ -173,18 +176,18 @@ EVENTS: Final = {EntryKind.CREATED: "created", EntryKind.ARMS: "arms", EntryKind
 
 
 def of_decided(one: Decided) -> DecisionDocument:
-    """A new decision."""
+    """Describe a new decision."""
     expires = iso_or_none(one.experiment.expires_at(one.at))
     return DecisionDocument(one.id, one.experiment.name, one.arm, one.probability, one.round, iso(one.at), expires)
 
 
 def id_of(decision: Entry) -> str:
-    """The id of a decision in the journal."""
+    """Return the id of a decision in the journal."""
     return ids.encode(decision.at, decision.seq, decision.nonce or 0)
 
 
 def of_outcome(entry: Entry | None) -> OutcomeDocument | None:
-    """The word on an outcome."""
+    """Describe an outcome."""
     return None if entry is None else OutcomeDocument(STATUSES[entry.kind], entry.value, iso(entry.at))  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""Experiments: creating, reading, changing and closing them."""
+"""Handlers that create, read, change and close experiments."""
 
 from typing import Final
 
@@ -17,7 +17,7 @@ NOTHING: Final = msgspec.json.Decoder(NewDecision)
 
 
 async def create(call: Call) -> Answer:
-    """Begin an experiment; the same settings again are no conflict."""
+    """Create an experiment. Sending the same settings again changes nothing."""
     settings = await call.read(SETTINGS)
     check_experiment(call.grant, settings.name)
     is_new = await call.service.create(settings)
@@ -25,7 +25,7 @@ async def create(call: Call) -> Answer:
 
 
 async def read(call: Call) -> Answer:
-    """All about an experiment."""
+    """Read everything about an experiment."""
     call.query()
     name = (await experiment_of(call)).name
     return Answer(200, call.service.experiment_view(name))
@@ -38,7 +38,7 @@ async def change_arms(call: Call) -> Answer:
 
 
 async def close(call: Call) -> Answer:
-    """No more decisions; feedback is still taken."""
+    """Make no more decisions. Reports are still accepted."""
     await call.read(NOTHING)
     await call.service.end(call.name)
     return Answer(200, call.service.experiment_view(call.name))

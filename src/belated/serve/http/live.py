@@ -1,4 +1,4 @@
-"""Live views: server-sent events, one document each, whenever something has changed."""
+"""Live views as server-sent events. Each event is a document, sent when something has changed."""
 
 import asyncio
 import time
@@ -10,14 +10,14 @@ import msgspec
 from belated.serve.http.calls import Answer, Call, experiment_of
 from belated.serve.http.experiments import experiment_page
 
-PAUSE: Final = 0.2  # seconds between looks
-APART: Final = 1.0  # seconds between two events
-AGEING: Final = 5.0  # an event is due after so long even without news: what waits grows older
+PAUSE: Final = 0.2  # seconds between two looks for changes
+APART: Final = 1.0  # seconds between two events, at least
+AGEING: Final = 5.0  # seconds after which an event is sent without changes, because open decisions grow older
 STREAM: Final = "text/event-stream"
 
 
 async def events(call: Call, document: Callable[[], Any]) -> AsyncIterator[bytes]:
-    """A document now, and again when there is news: of the journal, the store, or the lag; until the service stops."""
+    """Yield a document now and after each change of the journal, the store or the lag, until the service stops."""
     seen, sent_at = None, 0.0
     while not call.service.is_stopping:
         now = call.service.change_mark()
@@ -29,14 +29,14 @@ async def events(call: Call, document: Callable[[], Any]) -> AsyncIterator[bytes
 
 
 async def watch(call: Call) -> Answer:
-    """An experiment's document as a stream of events."""
+    """Stream an experiment's document."""
     call.query()
     name = (await experiment_of(call)).name
     return Answer(200, events(call, lambda: call.service.experiment_view(name)), media=STREAM)
 
 
 async def watch_all(call: Call) -> Answer:
-    """The list of experiments as a stream of events."""
+    """Stream the list of experiments."""
     call.query()
     return Answer(
         200, events(call, lambda: experiment_page(call.service, 0, 1000, call.grant.experiment)), media=STREAM

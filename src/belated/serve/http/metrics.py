@@ -1,4 +1,4 @@
-"""Prometheus metrics: requests and commits as they happen, the experiments' numbers when they are asked for."""
+"""Prometheus metrics. Requests and commits are counted as they happen, experiments are read on demand."""
 
 from collections.abc import Iterator
 from typing import Any, final
@@ -14,7 +14,7 @@ FAST = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0)
 
 @final
 class Metrics:
-    """What is measured; a registry of its own, so that several services can live in one process."""
+    """The metrics of one service, with its own registry, so that a process can have several services."""
 
     def __init__(self, service: Service) -> None:
         self._registry, self._service = CollectorRegistry(), service
@@ -32,12 +32,14 @@ class Metrics:
             self.entries.inc(entries)
 
     def collect(self) -> Iterator[Metric]:
-        """The numbers of the fold and the store, read when Prometheus asks."""
+        """Yield the numbers of the experiments and the store."""
         names = ("decisions", "reported", "expired", "late", "amended")
         counters = {n: CounterMetricFamily(f"belated_{n}", f"Outcomes: {n}", labels=["experiment"]) for n in names}
         counters["decisions"].documentation = "Decisions made"
-        open_ = GaugeMetricFamily("belated_outstanding", "Decisions whose outcome has not come", labels=["experiment"])
-        proven = GaugeMetricFamily("belated_proven_regret", "At most so much lost, as losses", labels=["experiment"])
+        open_ = GaugeMetricFamily("belated_outstanding", "Decisions without an outcome yet", labels=["experiment"])
+        proven = GaugeMetricFamily(
+            "belated_proven_regret", "Proven bound on the regret, in losses", labels=["experiment"]
+        )
         experiments, store = self._service.measure()
         for experiment in experiments:
             for name, family in counters.items():
@@ -47,11 +49,15 @@ class Metrics:
         yield from (*counters.values(), open_, proven)
         yield GaugeMetricFamily("belated_journal_seq", "The newest journal entry", store.entries)
         yield GaugeMetricFamily("belated_store_bytes", "The store on disk", store.bytes)
-        yield GaugeMetricFamily("belated_store_writable", "1: decisions and reports are accepted", int(store.writable))
-        yield GaugeMetricFamily("belated_lag_entries", "Entries of the journal not folded yet", store.lag_entries)
-        yield GaugeMetricFamily("belated_lag_seconds", "For so long not level with the journal", store.lag_seconds)
+        yield GaugeMetricFamily(
+            "belated_store_writable", "1 if decisions and reports are accepted", int(store.writable)
+        )
+        yield GaugeMetricFamily("belated_lag_entries", "Journal entries that are not applied yet", store.lag_entries)
+        yield GaugeMetricFamily(
+            "belated_lag_seconds", "Seconds since this server was last caught up", store.lag_seconds
+        )
         yield GaugeMetricFamily("belated_queue", "Decisions and reports that wait for the disk", store.queue)
 
     def text(self) -> tuple[bytes, str]:
-        """What Prometheus reads."""
+        """Return the metrics as text, and its media type."""
         return generate_latest(self._registry), CONTENT_TYPE_LATEST

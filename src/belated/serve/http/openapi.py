@@ -1,4 +1,4 @@
-"""OpenAPI 3.1, from the table of routes and the types of its documents."""
+"""Builds the OpenAPI 3.1 description from the table of routes and the document types."""
 
 import re
 from typing import Any
@@ -12,18 +12,21 @@ from belated.serve.http.problems import PROBLEM_MEDIA, TITLES, ProblemDocument
 from belated.serve.http.routes import Route
 
 REFERENCE = "#/components/schemas/{name}"
-ABOUT = f"""Choose now, report whenever: decisions are on disk when they are answered, and feedback counts once.
+ABOUT = f"""Ask for a decision now, and report its outcome later.
 
-A batch has at most {MAX_BATCH:,} items, a body {MAX_BODY:,} bytes. Errors are problem documents (RFC 9457). Retry a
-decision with the same `Idempotency-Key` and it has one effect; a report is named by its decision and has one anyway."""
+Decisions are on disk when they are answered. A report counts once. A batch has at most {MAX_BATCH:,} items, and a body
+has at most {MAX_BODY:,} bytes. Errors are problem documents (RFC 9457). To retry a decision safely, send the same
+`Idempotency-Key`. A report is always safe to retry, because its decision identifies it."""
 
 
 def document(routes: tuple[Route, ...]) -> dict[str, Any]:
-    """The whole description."""
+    """Return the whole description."""
     types = [one for route in routes for one in (route.takes, *route.gives.values()) if isinstance(one, type)]
     _, components = msgspec.json.schema_components([*types, ProblemDocument], ref_template=REFERENCE)
     paths: dict[str, dict[str, Any]] = {}
-    for route in sorted(routes, key=lambda one: one.summary != "Begin an experiment"):  # where a reader begins
+    for route in sorted(
+        routes, key=lambda one: one.summary != "Create an experiment"
+    ):  # which is where a reader begins
         paths.setdefault(route.path, {})[route.method.lower()] = operation(route)
     return {
         "openapi": "3.1.0",
@@ -37,7 +40,7 @@ def document(routes: tuple[Route, ...]) -> dict[str, Any]:
 
 
 def operation(route: Route) -> dict[str, Any]:
-    """One route."""
+    """Describe one route."""
     described: dict[str, Any] = {
         "summary": route.summary,
         "description": route.handler.__doc__,
@@ -49,18 +52,18 @@ def operation(route: Route) -> dict[str, Any]:
         content = {"schema": reference(route.takes), "examples": {"usual": {"value": route.example}}}
         described["requestBody"] = {"required": bool(route.example), "content": {"application/json": content}}
     if route.scope is not None:
-        described["security"] = [{}, {"key": []}]  # a service without keys asks for none
+        described["security"] = [{}, {"key": []}]  # a service without keys needs none
         described["description"] += f" Needs the scope `{route.scope}` if the service has keys."
     return described
 
 
 def reference(type_: Any) -> dict[str, Any]:
-    """Where a document is described."""
+    """Return a reference to a document's schema."""
     return {"$ref": REFERENCE.format(name=type_.__name__)}
 
 
 def parameters(route: Route) -> list[dict[str, Any]]:
-    """In the path, the query and the headers."""
+    """Describe the parameters in the path, the query and the headers."""
     found = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
         for name in re.findall(r"{(\w+)}", route.path)
@@ -69,22 +72,22 @@ def parameters(route: Route) -> list[dict[str, Any]]:
         limit = {"type": "integer", "minimum": 1, "maximum": MAX_PAGE, "default": 100}
         cursor = {"type": "string", "pattern": "^[0-9]{1,18}$"}
         found.append({"name": "limit", "in": "query", "schema": limit})
-        found.append({"name": "cursor", "in": "query", "schema": cursor, "description": "`next` of the page before."})
+        found.append({"name": "cursor", "in": "query", "schema": cursor, "description": "`next` of the previous page."})
     if route.is_idempotent:
         key = {"type": "string", "minLength": 1, "maxLength": MAX_KEY}
-        said = "The same key again gets the same decision."
+        said = "Sending the same key again returns the same decision."
         found.append({"name": "Idempotency-Key", "in": "header", "schema": key, "description": said})
     return found
 
 
 def responses(route: Route) -> dict[str, Any]:
-    """Every answer it may give."""
+    """Describe every possible answer."""
     answers: dict[str, Any] = {}
     for status, given in route.gives.items():
         is_text = isinstance(given, str)
         schema = {"type": "string"} if is_text else reference(given)
         media = given if is_text else "application/json"
-        answers[str(status)] = {"description": "As asked.", "content": {media: {"schema": schema}}}
+        answers[str(status)] = {"description": "Success.", "content": {media: {"schema": schema}}}
     guarded = (401, 403) if route.scope is not None else (403,)
     for status in sorted({*route.problems, *guarded}):
         content = {PROBLEM_MEDIA: {"schema": reference(ProblemDocument)}}

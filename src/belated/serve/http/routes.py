@@ -1,4 +1,4 @@
-"""The table of routes: method, path, handler, the scope it needs, and what its documentation says."""
+"""The table of routes: method, path, handler, scope and documentation."""
 
 from typing import Any, Final, NamedTuple
 
@@ -21,32 +21,32 @@ class Route(NamedTuple):
     method: str
     path: str
     handler: Handler
-    scope: Scope | None  # None: anyone
+    scope: Scope | None  # None if it needs no key
     summary: str
-    gives: dict[int, Any]  # by status: a document's type, or a media type
+    gives: dict[int, Any]  # by status, a document's type or a media type
     takes: Any = None
-    example: Any = None  # of what it takes
+    example: Any = None  # of the body it takes
     problems: tuple[int, ...] = ()
     is_paged: bool = False
     is_idempotent: bool = False  # takes an Idempotency-Key
 
 
 async def healthy(_call: Call) -> Answer:
-    """The process is there."""
+    """Check that the process runs."""
     return Answer(200, d.Health("ok"))
 
 
 async def ready(call: Call) -> Answer:
-    """Decisions and reports are accepted."""
+    """Check that decisions and reports are accepted."""
     if call.service.is_stopping:
         raise Refusal("unavailable", "the service is stopping")
-    if (refusal := call.service.refusal()) is not None:  # why is not for everyone
+    if (refusal := call.service.refusal()) is not None:  # don't expose the cause to unauthenticated callers
         raise Refusal("unavailable", "the store cannot be written", refusal.retry_after)
     return Answer(200, d.Health("ok"))
 
 
 async def store(call: Call) -> Answer:
-    """The health of the store."""
+    """Read the health of the store."""
     call.query()
     check_unrestricted(call.grant)
     return Answer(200, call.service.store_view())
@@ -60,13 +60,13 @@ LAYOUT: Final = {
     "default_outcome": 0,
 }
 CSV, PARQUET, STREAM = "text/csv", "application/vnd.apache.parquet", live.STREAM
-ROUTES: Final = (  # the busiest first: they are tried in order
+ROUTES: Final = (  # the busiest first, because they are tried in order
     Route(
         *("POST", f"{EXPERIMENT}/decisions", decisions.decide, "decide", "Choose an arm"),
         {201: d.DecisionDocument}, d.NewDecision, {}, (400, 404, 409, 422, *WRITING), is_idempotent=True,
     ),
     Route(
-        *("POST", f"{DECISION}/feedback", decisions.report, "report", "Tell the outcome of a decision"),
+        *("POST", f"{DECISION}/feedback", decisions.report, "report", "Report the outcome of a decision"),
         {200: d.FeedbackStatus}, d.Feedback, {"reward": 1}, (400, 404, 409, 422, *WRITING),
     ),
     Route(
@@ -74,14 +74,14 @@ ROUTES: Final = (  # the busiest first: they are tried in order
         {201: d.BatchOfDecisions}, d.NewDecisions, {"size": 100}, (400, 404, 409, 422, *WRITING), is_idempotent=True,
     ),
     Route(
-        *("POST", "/v1/feedback", decisions.report_batch, "report", "Tell the outcomes of many decisions"),
+        *("POST", "/v1/feedback", decisions.report_batch, "report", "Report the outcomes of many decisions"),
         {200: d.FeedbackResults}, d.BatchOfFeedback,
         {"reports": [{"decision_id": "01a1e2bd-f86b-7000-8000-000a30d63908", "reward": 1}]}, (400, 422, *WRITING),
     ),
-    Route("GET", "/healthz", healthy, None, "Whether the process is there", {200: d.Health}),
-    Route("GET", "/readyz", ready, None, "Whether decisions are accepted", {200: d.Health}, problems=(503,)),
+    Route("GET", "/healthz", healthy, None, "Check that the process runs", {200: d.Health}),
+    Route("GET", "/readyz", ready, None, "Check that decisions are accepted", {200: d.Health}, problems=(503,)),
     Route(
-        *("POST", "/v1/experiments", experiments.create, "admin", "Begin an experiment"),
+        *("POST", "/v1/experiments", experiments.create, "admin", "Create an experiment"),
         {201: ExperimentView, 200: ExperimentView}, Settings, LAYOUT, (400, 409, 422, *WRITING),
     ),
     Route(
@@ -89,7 +89,7 @@ ROUTES: Final = (  # the busiest first: they are tried in order
         {200: d.ExperimentPage}, problems=(422,), is_paged=True,
     ),
     Route(
-        *("GET", EXPERIMENT, experiments.read, "admin", "All about an experiment"),
+        *("GET", EXPERIMENT, experiments.read, "admin", "Read an experiment"),
         {200: ExperimentView}, problems=(404, 422),
     ),
     Route(
@@ -113,24 +113,24 @@ ROUTES: Final = (  # the busiest first: they are tried in order
         {200: d.EventPage}, problems=(404, 422), is_paged=True,
     ),
     Route(
-        *("GET", f"{EXPERIMENT}/export.csv", exports.to_csv, "admin", "All decisions as CSV"),
+        *("GET", f"{EXPERIMENT}/export.csv", exports.to_csv, "admin", "Download all decisions as CSV"),
         {200: CSV}, problems=(404, 422),
     ),
     Route(
-        *("GET", f"{EXPERIMENT}/export.parquet", exports.to_parquet, "admin", "All decisions as Parquet"),
+        *("GET", f"{EXPERIMENT}/export.parquet", exports.to_parquet, "admin", "Download all decisions as Parquet"),
         {200: PARQUET}, problems=(404, 422),
     ),
     Route(
-        *("GET", f"{EXPERIMENT}/live", live.watch, "admin", "An experiment as a stream of events"),
+        *("GET", f"{EXPERIMENT}/live", live.watch, "admin", "Stream an experiment"),
         {200: STREAM}, problems=(404, 422),
     ),
     Route(
-        *("GET", "/v1/live", live.watch_all, "admin", "The list of experiments as a stream of events"),
+        *("GET", "/v1/live", live.watch_all, "admin", "Stream the list of experiments"),
         {200: STREAM}, problems=(422,),
     ),
     Route(
-        *("GET", DECISION, decisions.read_decision, "admin", "A decision and its outcomes"),
+        *("GET", DECISION, decisions.read_decision, "admin", "Read a decision and its outcomes"),
         {200: d.DecisionHistory}, problems=(404, 422),
     ),
-    Route("GET", "/v1/store", store, "admin", "The health of the store", {200: StoreView}, problems=(422,)),
+    Route("GET", "/v1/store", store, "admin", "Read the health of the store", {200: StoreView}, problems=(422,)),
 )  # fmt: skip

@@ -1,1 +1,1 @@
-"""What the HTTP handlers work with."""
+"""The service without HTTP: one facade for the handlers, with keys and views."""

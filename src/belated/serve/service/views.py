@@ -1,4 +1,4 @@
-"""What an experiment looks like from outside: the document that the API answers and the dashboard draws."""
+"""Documents that describe experiments and the store. The API returns them and the dashboard draws them."""
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -15,32 +15,35 @@ from belated.serve.domain.settings import Outcome, TuningChoice
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@lru_cache(256)  # what is committed together has one time
+@lru_cache(256)  # decisions of one commit have one time
 def iso(at: int) -> str:
-    """A time in microseconds as RFC 3339."""
+    """Format a time in microseconds as RFC 3339."""
     return (EPOCH + timedelta(microseconds=at)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def iso_or_none(at: int | None) -> str | None:
-    """The same, for a time that may not have come."""
+    """Format a time that may be missing."""
     return None if at is None else iso(at)
 
 
 class ArmView(msgspec.Struct):
-    """An arm: how likely it is now, how often it was chosen, and what it earns on average."""
+    """An arm: how likely it is, how often it was chosen, and its mean outcome."""
 
     name: str
     active: bool
-    probability: Annotated[float, Meta(description="Of the coming decision; null for a retired arm.")] | None
+    probability: Annotated[float, Meta(description="Of the next decision. null for a retired arm.")] | None
     chosen: int
     reports: int
-    estimate: Annotated[float, Meta(description="Unbiased, of its mean outcome; null while reports are few.")] | None
+    estimate: (
+        Annotated[float, Meta(description="An unbiased estimate of its mean outcome. null while it has few reports.")]
+        | None
+    )
     low: Annotated[float, Meta(description="The estimate's 95% interval.")] | None
     high: float | None
 
 
 class Certificates(msgspec.Struct):
-    """The total lost against always choosing the best arm, in the outcome's units."""
+    """Bounds on the total lost against always choosing the best arm, in the outcome's units."""
 
     proven: Annotated[float, Meta(description="The expected regret is provably at most this.")]
     measured: Annotated[float, Meta(description="What this run's own data says about it.")]
@@ -48,14 +51,14 @@ class Certificates(msgspec.Struct):
 
 
 class Histogram(msgspec.Struct):
-    """counts[i] lie between edges[i] and edges[i + 1] seconds; the last ones are above the last edge."""
+    """counts[i] lie between edges[i] and edges[i + 1] seconds. The last ones lie above the last edge."""
 
     edges: list[float]
     counts: list[int]
 
 
 class HistoryView(msgspec.Struct):
-    """The probabilities of the arms over time: probabilities[arm][point], null where the arm did not take part."""
+    """The arms' probabilities over time as probabilities[arm][point], null where an arm did not take part."""
 
     round: list[int]
     at: Annotated[list[float], Meta(description="Seconds since 1970.")]
@@ -71,13 +74,13 @@ class StoreView(msgspec.Struct):
     bytes: int
     last_commit_ms: float
     queue: int
-    unsnapshotted: Annotated[int, Meta(description="Entries that a restart would have to fold.")]
-    lag_entries: Annotated[int, Meta(description="At most so many entries of the journal this server has not folded.")]
-    lag_seconds: Annotated[float, Meta(description="For so long it has not been level with the journal.")]
+    unsnapshotted: Annotated[int, Meta(description="Entries that a restart would have to apply.")]
+    lag_entries: Annotated[int, Meta(description="At most this many entries are not applied on this server yet.")]
+    lag_seconds: Annotated[float, Meta(description="Seconds since this server was last caught up.")]
 
 
 class ExperimentView(msgspec.Struct):
-    """All about an experiment."""
+    """Everything about an experiment."""
 
     name: str
     created_at: str
@@ -94,7 +97,8 @@ class ExperimentView(msgspec.Struct):
     late: int
     amended: int
     share_never: (
-        Annotated[float, Meta(description="Of the decisions that wait no longer; null if no wait is set.")] | None
+        Annotated[float, Meta(description="The share of finished decisions without a report. null if no wait is set.")]
+        | None
     )
     certificates: Certificates
     delays: Histogram
@@ -105,7 +109,7 @@ class ExperimentView(msgspec.Struct):
 
 
 class ExperimentSummary(msgspec.Struct):
-    """A line of the list."""
+    """An experiment in a list."""
 
     name: str
     created_at: str
@@ -124,7 +128,7 @@ class ExperimentTotals(NamedTuple):
 
 
 def summary(experiment: Experiment) -> ExperimentSummary:
-    """A line of the list."""
+    """Describe an experiment for a list."""
     counts = experiment.counts
     created, closed = iso(experiment.created_at), iso_or_none(experiment.closed_at)
     return ExperimentSummary(
@@ -133,7 +137,7 @@ def summary(experiment: Experiment) -> ExperimentSummary:
 
 
 def arm_views(experiment: Experiment) -> list[ArmView]:
-    """All arms, retired ones too."""
+    """Describe all arms, including retired ones."""
     outcome = experiment.settings.outcome
     now = dict(zip(experiment.era.arms, experiment.distribution().tolist(), strict=True))
     views = []
@@ -147,7 +151,7 @@ def arm_views(experiment: Experiment) -> list[ArmView]:
 
 
 def history_view(experiment: Experiment) -> HistoryView:
-    """By arm; points from before an arm was added have no place for it."""
+    """Describe the history by arm. Points from before an arm was added lack it."""
     history = experiment.history
     series = [
         [point[arm] if arm < len(point) else None for point in history.points] for arm in range(len(experiment.arms))
@@ -156,7 +160,7 @@ def history_view(experiment: Experiment) -> HistoryView:
 
 
 def view(experiment: Experiment, store: StoreView, now: int) -> ExperimentView:
-    """The whole document; hold the engine's lock."""
+    """Describe an experiment. The caller holds the engine's lock."""
     settings, counts = experiment.settings, experiment.counts
     span = settings.outcome.highest - settings.outcome.lowest
     proven, measured = experiment.certificates()

@@ -1,1 +1,1 @@
-"""Where the journal is kept."""
+"""Keeps the journal, in SQLite or PostgreSQL."""

@@ -1,4 +1,4 @@
-"""Copying a store into an empty one, of the same kind or another: every entry keeps its place."""
+"""Copies a store into an empty one, of the same kind or another. Every entry keeps its number."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from belated.serve.store.journal import Journal, entries
 
 
 class Copied(NamedTuple):
-    """How much of each."""
+    """How much was copied."""
 
     entries: int
     snapshots: int
@@ -17,7 +17,7 @@ class Copied(NamedTuple):
 
 
 def copy(source: Journal, destination: Journal, progress: Callable[[int], object] = lambda _: None) -> Copied:
-    """Copy all that is there now, in one step; the source may be written meanwhile."""
+    """Copy the present contents in one step. The source may be written meanwhile."""
     last, count = source.last(), 0
     snapshots = [one for one in source.snapshots() if one.seq <= last and one.version == VERSION]
     keys = source.keys()

@@ -1,7 +1,6 @@
 """The contract of a journal: an append-only list of entries, durable when `append` returns.
 
-Every store keeps to it, and one test suite (tests/test_journal.py) holds all of them to it. What must be unique is the
-store's to enforce, so that retries and races have one effect whoever sends them.
+One test suite checks every store against it. The store enforces uniqueness, so that retries and races have one effect.
 """
 
 import time
@@ -19,11 +18,11 @@ POLL_SECONDS = 0.02
 
 
 class Conflict(Exception):
-    """Something unique is there already: nothing was written."""
+    """A unique value exists already. Nothing was written."""
 
 
 class Key(NamedTuple):
-    """A key to the service. Only the hash of its secret is kept."""
+    """A key to the service. The store keeps only the hash of its secret."""
 
     id: str
     digest: bytes
@@ -34,102 +33,105 @@ class Key(NamedTuple):
 
 
 class Journal(ABC):
-    """Append-only, ordered by `seq`; any number of processes read and write at once, a connection each.
+    """An append-only list of entries, ordered by `seq`.
 
-    Every method may raise StoreUnreachable, and connects again at the next call.
+    Any number of processes may read and write at once, each with its own connection. Every method may raise
+    StoreUnreachable. The next call connects again.
     """
 
     kind: ClassVar[str]
 
     @abstractmethod
     def append(self, entries: Sequence[Entry]) -> list[int]:
-        """Write all entries in one durable step and return their places, which rise, perhaps with gaps.
+        """Write all entries in one durable step, or none. Return their numbers, which rise but may have gaps.
 
-        All or nothing: `Conflict` if something unique is there already, or comes twice. Unique are: the name of an
-        experiment (its body), (experiment, request, position) of decisions, (decision, revision) of outcomes,
-        (experiment, revision) of events. StoreUnreachable if it is not known whether they were written. Any other
-        StoreError is for good: nothing may be acknowledged any more, and a file refuses every later append.
+        Raises Conflict if a unique value exists already or comes twice. These are unique: the name of an experiment
+        (in its body), (experiment, request, position) of decisions, (decision, revision) of outcomes, and
+        (experiment, revision) of events.
+
+        Raises StoreUnreachable if it is unknown whether the entries were written. Any other StoreError is permanent.
+        The caller must then acknowledge nothing more, and a file refuses every later append.
         """
 
     @abstractmethod
     def last(self) -> int:
-        """The place of the newest entry that is committed, 0 if there is none; `read` may not be there yet."""
+        """Return the number of the newest committed entry, or 0. `read` may not return that entry yet."""
 
     @abstractmethod
     def named(self, name: str) -> int | None:
-        """The place of the experiment of this name, also if `read` is not there yet."""
+        """Return the number of the experiment of this name, even if `read` does not return it yet."""
 
     @abstractmethod
     def read(self, after: int, limit: int) -> list[Entry]:
-        """The next entries in order; what is not among them yet never comes before one that is."""
+        """Return the next entries in order. No entry appears later before one that was returned."""
 
     @abstractmethod
     def find(self, seqs: Sequence[int]) -> dict[int, Found]:
-        """The decisions at these places; other places are left out."""
+        """Return the decisions with these numbers. Other numbers are left out."""
 
     @abstractmethod
     def requested(self, experiment: int, request: str) -> list[Entry]:
-        """The decisions made for this Idempotency-Key, in order."""
+        """Return the decisions made for this Idempotency-Key, in order."""
 
     @abstractmethod
     def decisions(self, experiment: int, after: int, limit: int) -> list[Found]:
-        """A page of an experiment's decisions in order."""
+        """Return a page of an experiment's decisions in order."""
 
     @abstractmethod
     def outcomes(self, experiment: int, after: int, limit: int) -> list[Entry]:
-        """A page of an experiment's outcomes in order."""
+        """Return a page of an experiment's outcomes in order."""
 
     @abstractmethod
     def history(self, decision: int) -> list[Entry]:
-        """All outcomes of one decision, oldest first."""
+        """Return all outcomes of one decision, oldest first."""
 
     @abstractmethod
     def events(self, experiment: int, after: int, limit: int) -> list[Entry]:
-        """A page of what happened to the experiment itself: creation, arms, closing."""
+        """Return a page of what happened to the experiment itself: creation, changes of arms, closing."""
 
     @abstractmethod
     def snapshots(self) -> list[Snapshot]:
-        """Newest first."""
+        """Return the snapshots, newest first."""
 
     @abstractmethod
     def save(self, snapshot: Snapshot) -> None:
-        """Keep this snapshot and the one before it."""
+        """Save this snapshot. Keep the one before it, and drop older ones."""
 
     @abstractmethod
     def add_key(self, key: Key) -> None:
-        """Keep a key."""
+        """Save a key."""
 
     @abstractmethod
     def revoke_key(self, id: str, at: int) -> bool:
-        """False if there is no such key, or it is revoked already."""
+        """Revoke a key. Returns False if there is no such key, or it is revoked already."""
 
     @abstractmethod
     def keys(self) -> list[Key]:
-        """All keys, oldest first, revoked ones too."""
+        """Return all keys, oldest first, including revoked ones."""
 
     @abstractmethod
     def fill(self, entries: Iterable[Entry], snapshots: Sequence[Snapshot], keys: Sequence[Key]) -> None:
-        """Copy these into an empty store, entries with the places they have, all or nothing; later places follow."""
+        """Copy all of these into an empty store, or nothing. Entries keep their numbers, and later numbers follow."""
 
     @abstractmethod
     def size(self) -> int:
-        """Bytes on disk."""
+        """Return the bytes on disk."""
 
     @abstractmethod
     def reader(self) -> "Journal":
-        """Another connection to the same store, for another thread, that only reads."""
+        """Open a read-only connection to the same store, for another thread."""
 
     @abstractmethod
     def check(self) -> list[str]:
-        """What the store itself finds damaged."""
+        """Return what the store itself finds damaged."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the connection."""
 
 
 def entries(journal: Journal, after: int = 0, until: int | None = None) -> Iterator[Entry]:
-    """All entries in order, a page at a time; `until` the last place wanted, which is waited for if it is there."""
+    """Yield all entries in order, up to `until` if it is given. Waits for entries that are committed but hidden."""
     while page := journal.read(after, PAGE) or _awaited(journal, after, until):
         for entry in page:
             if until is not None and entry.seq > until:
@@ -139,14 +141,12 @@ def entries(journal: Journal, after: int = 0, until: int | None = None) -> Itera
 
 
 def _awaited(journal: Journal, after: int, until: int | None) -> list[Entry]:
-    """What is committed, but not in reach of `read` while an older transaction goes on."""
+    """Wait for entries that are committed, but that an older open transaction hides from `read`."""
     end = time.monotonic() + TRANSACTION_TIMEOUT
     while until is not None and after < min(until, journal.last()):
         if page := journal.read(after, PAGE):
             return page
         if time.monotonic() > end:
-            raise StoreUnreachable(
-                f"a transaction goes on in the store that hides what follows entry {after}: try again"
-            )
+            raise StoreUnreachable(f"an open transaction in the store hides the entries after {after}. Try again.")
         time.sleep(POLL_SECONDS)
     return []

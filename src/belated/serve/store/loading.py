@@ -1,4 +1,4 @@
-"""Loading the state from a store: the newest snapshot, then the rest of the journal."""
+"""Loads the state from a store: the newest snapshot, then the rest of the journal."""
 
 import logging
 
@@ -10,12 +10,14 @@ log = logging.getLogger("belated.store")
 
 
 def newest(journal: Journal) -> Fold:
-    """The newest snapshot that can be read; nothing if there is none: a snapshot is only a shortcut."""
+    """Restore the newest readable snapshot, or an empty state. A snapshot only saves time."""
     last = journal.last()
     for snapshot in journal.snapshots():
         try:
             if snapshot.seq > last:
-                raise SnapshotError(f"it is of entry {snapshot.seq}, the journal ends at {last}: entries were lost")
+                raise SnapshotError(
+                    f"it is of entry {snapshot.seq}, but the journal ends at {last}, so entries were lost"
+                )
             return restore(snapshot)
         except SnapshotError as error:
             log.warning("a snapshot is not used", extra={"entry": snapshot.seq, "reason": str(error)})
@@ -23,9 +25,9 @@ def newest(journal: Journal) -> Fold:
 
 
 def load(journal: Journal) -> Fold:
-    """The newest snapshot that this release can read, and the rest of the journal folded.
+    """Load the newest readable snapshot and apply the entries after it.
 
-    The first page that is not full is the last: others may write all the time.
+    Stops at the first page that is not full, because other servers may write all the time.
     """
     fold = newest(journal)
     while page := journal.read(fold.seq, PAGE):

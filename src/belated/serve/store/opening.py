@@ -1,4 +1,4 @@
-"""Stores by name: the path of a SQLite file, or the URL of a PostgreSQL database."""
+"""Opens stores by name: the path of a SQLite file, or the URL of a PostgreSQL database."""
 
 import re
 from collections.abc import Iterator
@@ -16,10 +16,10 @@ SCHEMES: Final = ("postgresql://", "postgres://")
 
 
 def is_url(store: str | Path) -> bool:
-    """Whether it names a database, not a file; if so, its library must be there."""
+    """Whether the store is a database, not a file. Raises InvalidInput if its driver is missing."""
     if not str(store).startswith(SCHEMES):
-        if scheme := re.match(r"[\w+.-]{2,}:/", str(store)):  # the rest is not told: a password may be in it
-            raise InvalidInput(f"a store that begins with {scheme[0]!r} is not known: give postgresql://, or a file")
+        if scheme := re.match(r"[\w+.-]{2,}:/", str(store)):  # leave out the rest, which may hold a password
+            raise InvalidInput(f"unknown kind of store {scheme[0]!r}. Give a postgresql:// URL or the path of a file.")
         return False
     if find_spec("psycopg") is None:
         raise InvalidInput(missing("psycopg", "serve", "postgres"))
@@ -27,7 +27,7 @@ def is_url(store: str | Path) -> bool:
 
 
 def shown(store: str | Path) -> str:
-    """The store as it may be shown: a URL without its password."""
+    """Return the store's name without its password."""
     if not is_url(store):
         return str(store)
     from belated.serve.store.postgres.connection import shown as shown_url  # noqa: PLC0415
@@ -36,7 +36,7 @@ def shown(store: str | Path) -> str:
 
 
 def open_journal(store: str | Path, *, silence_timeout: float | None = None) -> Journal:
-    """The journal in this store. Creates a file that is missing. A database gets its tables from `belated migrate`.
+    """Open the journal in a store. Creates a file that is missing. A database gets its tables from `belated migrate`.
 
     Raises StoreUnreachable if a database sends nothing for `silence_timeout` seconds. None waits for ever.
     """
@@ -48,7 +48,7 @@ def open_journal(store: str | Path, *, silence_timeout: float | None = None) -> 
 
 
 def migrate(store: str | Path) -> Iterator[str]:
-    """Make the tables, or bring them to this release; says what it does."""
+    """Create the tables, or update them to this release. Yields a line for each step."""
     if not is_url(store):
         return sqlite_schema.migrate(check_folder(store))
     from belated.serve.store.postgres.schema import migrate as migrate_database  # noqa: PLC0415
@@ -57,10 +57,10 @@ def migrate(store: str | Path) -> Iterator[str]:
 
 
 def check_folder(store: str | Path) -> Path:
-    """A file is made where there is a folder for it."""
+    """Check that a file can be created here."""
     path = Path(store)
     if path.is_dir():
-        raise InvalidInput(f"the store {store} is a folder: name a file in it, or a postgresql:// URL")
+        raise InvalidInput(f"the store {store} is a folder. Name a file in it, or a postgresql:// URL.")
     if not path.parent.is_dir():
-        raise StoreError(f"there is no folder {path.parent} for the store: create it, or choose another --store")
+        raise StoreError(f"there is no folder {path.parent} for the store. Create it, or choose another --store.")
     return path

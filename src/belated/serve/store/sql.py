@@ -1,4 +1,4 @@
-"""What journals in SQL databases share: the statements, and entries as rows. Parameters are written $1, $2, ..."""
+"""What the SQL journals share: statements, and entries as rows. Parameters are written $1, $2, ..."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -38,37 +38,39 @@ REVOKE_KEY: Final = "UPDATE keys SET revoked_at = $1 WHERE id = $2 AND revoked_a
 HELD: Final = (
     "SELECT (SELECT count(*) FROM (SELECT 1 FROM journal LIMIT 1) AS one) + (SELECT count(*) FROM snapshots)"
     " + (SELECT count(*) FROM keys)"
-)  # 0 if the store is empty
+)  # is 0 if the store is empty
 KINDS: Final = {int(kind): kind for kind in EntryKind}  # a look-up is ten times faster than EntryKind(number)
 
 
 def entry_of(row: Sequence[Any]) -> Entry:
-    """The entry in a row with all columns, in their order."""
+    """Return the entry in a row that has all columns in order."""
     try:
         return Entry(row[0], KINDS[row[1]], *row[2:])
     except KeyError:
-        raise StoreError(f"entry {row[3]} is of kind {row[1]}, which this release does not know") from None
+        raise StoreError(
+            f"entry {row[3]} has the kind {row[1]}, which this release does not know. Use a newer release."
+        ) from None
 
 
 def found_of(row: Sequence[Any]) -> Found:
-    """A decision and its outcome in one row."""
+    """Return the decision and outcome in a row."""
     half = len(COLUMNS)
     return Found(entry_of(row[:half]), None if row[half] is None else entry_of(row[half:]))
 
 
 def saving(snapshot: Snapshot) -> list[tuple[str, tuple[Any, ...]]]:
-    """The statements that keep a snapshot, and of the others the newest."""
+    """Return the statements that save a snapshot and drop old ones."""
     return [(_SAVE, snapshot), (_PRUNE, (KEPT_SNAPSHOTS,))]
 
 
 class SQLJournal(Journal):
-    """The reading half of a journal in an SQL database: a store says how a statement is run."""
+    """The reading half of a journal in an SQL database. A store says how to run a statement."""
 
-    joined: str  # FOUND, and how the newest outcome o of the decision d is found
+    joined: str  # FOUND, joined with the newest outcome o of the decision d
 
     @abstractmethod
     def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
-        """Run a statement that reads; what goes wrong is a StoreError."""
+        """Run a statement that reads. Raises StoreError."""
 
     def _entries(self, where: str, *values: Any) -> list[Entry]:
         return list(map(entry_of, self._rows(f"{ENTRY} WHERE {where}", values)))

@@ -1,4 +1,4 @@
-"""Verifying a store: fold the journal from nothing and compare with what was saved, bit for bit."""
+"""Verifies a store: rebuild the state from the journal and compare it with the snapshots, bit for bit."""
 
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator
@@ -18,34 +18,34 @@ SENSELESS: Final = (
     TypeError,
     ValueError,
     msgspec.MsgspecError,
-)  # what no engine would write
+)  # errors that only a damaged journal causes
 
 
-AHEAD: Final = 20_000  # entries by which a decision may have been overtaken for its probability to be checked
+AHEAD: Final = 20_000  # entries by which a decision may be stale and still have its probability checked
 PIECE: Final = 1_000
 
 
 class VerifyResult(NamedTuple):
-    """What was found: `problems` is empty if all is well."""
+    """The findings. `problems` is empty if the store is sound."""
 
     entries: int
     decisions: int
     snapshots: int
     problems: list[str]
-    unchecked: int = 0  # decisions drawn from a state so old that their probabilities were not looked at
+    unchecked: int = 0  # decisions drawn from a state that was too old to check their probabilities
 
 
 @final
 class Draws:
-    """The distributions that decisions were drawn from: those of the states their servers had seen."""
+    """The distributions that decisions were drawn from, after the entries their servers had seen."""
 
     def __init__(self, fold: Fold) -> None:
         self._fold, self.unchecked = fold, 0
-        self._wanted: dict[int, dict[int, set[int]]] = {}  # by place and experiment: the arms that somebody drew there
+        self._wanted: dict[int, dict[int, set[int]]] = {}  # by entry and experiment, the arms drawn from that state
         self._chances: dict[tuple[int, int], dict[int, float]] = {}
 
     def pieces(self, stream: Iterable[Entry], stops: Container[int]) -> Iterator[list[Entry]]:
-        """The same entries; a piece ends where a state is wanted, and is to be folded before the next is taken."""
+        """Split entries into pieces that end where a state is needed. Apply each before you take the next."""
         piece: list[Entry] = []
         for entry in self._look_ahead(stream):
             piece.append(entry)
@@ -75,14 +75,14 @@ class Draws:
                 self._chances[seq, number] = {arm: chance for arm, chance in chances if arm in arms}
 
     def contradicts(self, entry: Entry) -> bool:
-        """Whether the arm was not drawn with the probability that is written down."""
+        """Whether the entry has the wrong probability for its arm."""
         chances = self._chances.get((entry.seen or 0, entry.experiment))
         self.unchecked += chances is None
         return chances is not None and chances.get(entry.arm or 0) != entry.probability
 
 
 def verify(journal: Journal, progress: Callable[[int], None] = lambda _: None) -> VerifyResult:
-    """Check the store itself, refold, and compare with every snapshot and with what a start would load."""
+    """Check the store, rebuild the state, and compare it with every snapshot and with what a start would load."""
     problems = journal.check()
     saved = {one.seq: one for one in journal.snapshots() if one.version == VERSION}
     fold, count, snapshots = Fold(), 0, saved.copy()
@@ -93,18 +93,18 @@ def verify(journal: Journal, progress: Callable[[int], None] = lambda _: None) -
             count += len(piece)
             snapshot = saved.pop(fold.seq, None)
             if snapshot is not None and fold.snapshot().state != snapshot.state:
-                problems.append(f"the snapshot after entry {fold.seq} is not what the journal folds to")
+                problems.append(f"the snapshot after entry {fold.seq} differs from the journal")
         problems += [f"there is a snapshot after entry {seq}, but no such entry" for seq in saved]
     except SENSELESS as error:
-        problems.append(f"what follows entry {fold.seq} cannot be folded: {type(error).__name__}: {error}")
+        problems.append(f"the entries after {fold.seq} cannot be applied: {type(error).__name__}: {error}")
     if not problems and (again := load(journal)).seq == fold.seq and again.snapshot() != fold.snapshot():
-        problems.append("a start from the newest snapshot ends in another state than a fold from nothing")
+        problems.append("a start from the newest snapshot gives another state than the whole journal")
     decisions = sum(one.counts.decisions for one in fold.experiments.values())
     return VerifyResult(count, decisions, len(snapshots), problems, draws.unchecked)
 
 
 def contradictions(batch: list[Entry], draws: Draws, journal: Journal) -> Iterator[str]:
-    """What entries say that nothing before them allows: each is true to its decision, each decision to its learner."""
+    """Yield what is wrong with entries: decisions that no learner made, and outcomes that do not fit their decision."""
     if batch[0].kind is EntryKind.DECIDED:
         for entry in batch:
             if draws.contradicts(entry):
@@ -116,11 +116,11 @@ def contradictions(batch: list[Entry], draws: Draws, journal: Journal) -> Iterat
             if one is None or repeated(entry) != (one.decision.at, *repeated(one.decision)[1:]):
                 yield f"entry {entry.seq}: it is not the outcome of decision {entry.decision}"
             elif not follows(entry, journal):
-                yield f"entry {entry.seq}: the outcome before it is another"
+                yield f"entry {entry.seq}: it does not follow the outcome before it"
 
 
 def repeated(entry: Entry) -> tuple[object, ...]:
-    """What an outcome repeats of its decision."""
+    """Return what an outcome repeats of its decision."""
     return entry.decided_at, entry.experiment, entry.round, entry.arm, entry.probability, entry.nonce
 
 
@@ -133,7 +133,7 @@ def follows(entry: Entry, journal: Journal) -> bool:
 
 
 def counted(stream: Iterable[Entry], progress: Callable[[int], None]) -> Iterator[Entry]:
-    """The same entries; every thousandth is told."""
+    """Pass entries through, and report the progress every thousand entries."""
     for number, entry in enumerate(stream, 1):
         yield entry
         if number % 1000 == 0:

@@ -1,4 +1,4 @@
-"""Columns of entries as PostgreSQL's binary arrays: psycopg would look at each value alone, and take twice as long."""
+"""Encodes columns as PostgreSQL's binary arrays. psycopg handles each value alone, which takes twice as long."""
 
 import struct
 from collections.abc import Sequence
@@ -9,18 +9,18 @@ from psycopg.adapt import Buffer, Dumper
 
 OIDS: Final = {"bigint": 20, "double precision": 701, "text": 25, "bytea": 17}
 NULL: Final = struct.pack("!i", -1)
-_header = struct.Struct("!iiIii").pack  # one dimension, may have nulls, the type, its length, counted from 1
+_header = struct.Struct("!iiIii").pack  # one dimension, nulls allowed, type, length, first index 1
 _whole, _real, _size = (struct.Struct(form).pack for form in ("!iq", "!id", "!i"))
 
 
 @final
 class Array(bytes):
-    """An array as it travels; the statement says of which type."""
+    """An encoded array. The statement says its type."""
 
 
 @final
 class ArrayDumper(Dumper):
-    """Hands it over as it is."""
+    """Passes an encoded array on unchanged."""
 
     format = pq.Format.BINARY
 
@@ -29,7 +29,7 @@ class ArrayDumper(Dumper):
 
 
 def array(type: str, values: Sequence[Any]) -> Array:
-    """The values as an array of this type."""
+    """Encode values as an array of this type."""
     if type == "bigint":
         items = [NULL if value is None else _whole(8, value) for value in values]
     elif type == "double precision":

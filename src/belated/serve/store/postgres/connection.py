@@ -1,4 +1,4 @@
-"""A connection to PostgreSQL that is made again after it was lost, and never tells its password."""
+"""A connection to PostgreSQL that reconnects after a loss, and never shows its password."""
 
 import re
 import time
@@ -17,7 +17,7 @@ from psycopg.types.numeric import Int8BinaryDumper
 from belated.errors import StoreError, StoreUnreachable
 from belated.serve.store.postgres.arrays import Array, ArrayDumper
 
-SCHEMA: Final = "belated"  # all tables are there, and nothing else
+SCHEMA: Final = "belated"  # holds all tables and nothing else
 OLDEST: Final = 130_000  # PostgreSQL 13, the first with pg_current_xact_id
 SETTINGS: Final[dict[str, Any]] = {
     "application_name": "belated",
@@ -26,7 +26,7 @@ SETTINGS: Final[dict[str, Any]] = {
     "keepalives_interval": 1,
     "keepalives_count": 3,
     "tcp_user_timeout": 3000,
-}  # a server that is gone is noticed within seconds; the URL may say otherwise
+}  # notice a lost server within seconds, unless the URL says otherwise
 SET_UP: Final = """
 SELECT current_setting('default_transaction_read_only') = 'on' OR pg_is_in_recovery(),
     set_config('search_path', $1, false),
@@ -36,30 +36,32 @@ SELECT current_setting('default_transaction_read_only') = 'on' OR pg_is_in_recov
     set_config('tcp_keepalives_idle', '1', false), set_config('tcp_keepalives_interval', '1', false),
     set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '3000', false)
 FROM current_setting('synchronous_commit') AS now
-"""  # the last: a transaction whose client is cut off would hold up the tail of all servers for hours
+"""  # without the keepalives, the open transaction of a lost client would hold up all servers for hours
 IDLE: Final = pq.TransactionStatus.IDLE
 Connection = psycopg.Connection[tuple[Any, ...]]
 TRANSIENT: Final = (psycopg.OperationalError, psycopg.InterfaceError, errors.ReadOnlySqlTransaction)
 
 
 def settings_of(url: str) -> dict[str, Any]:
-    """What the URL says; an error does not repeat it, since a password that is not escaped may be anywhere in it."""
+    """Parse the URL. Errors do not repeat it, because an unescaped password may be anywhere in it."""
     parts = urlsplit(url)
     try:
         if parts.netloc.count("@") > 1 or "@" in url[url.find(parts.netloc) + len(parts.netloc) :]:
-            raise ValueError("a sign that is not escaped")
+            raise ValueError("an unescaped character")
         return conninfo_to_dict(url)
     except (psycopg.Error, ValueError) as error:
         if unknown := re.search(r'invalid URI query parameter: "(\w+)"', str(error)):
-            raise StoreError(f"the store's URL has a setting that PostgreSQL does not know: {unknown[1]}") from None
+            raise StoreError(
+                f"the store's URL has the setting {unknown[1]}, which PostgreSQL does not know. Remove it."
+            ) from None
         raise StoreError(
-            "the store's URL makes no sense: write postgresql://user:password@host:port/database, "
-            "other signs than letters and digits in the password as %XX"
+            "the store's URL cannot be read. Write postgresql://user:password@host:port/database, "
+            "with %XX for characters other than letters and digits in the password."
         ) from None
 
 
 def shown(url: str) -> str:
-    """The URL without secrets."""
+    """Return the URL without its secrets."""
     settings = settings_of(url)
     user = f"{settings['user']}@" if "user" in settings else ""
     port = f":{settings['port']}" if "port" in settings else ""
@@ -70,7 +72,7 @@ T = TypeVar("T")
 
 
 class TimeoutConnection(psycopg.Connection[tuple[Any, ...]]):
-    """A connection that is given up when the server is silent, also if it seems to be well, as behind a proxy."""
+    """Closes the connection if the server sends nothing for `silence_timeout` seconds, even if TCP is healthy."""
 
     silence_timeout: float | None = None  # seconds
 
@@ -80,21 +82,21 @@ class TimeoutConnection(psycopg.Connection[tuple[Any, ...]]):
         return super().wait(self._with_timeout(gen, self.silence_timeout), *arguments, **named)
 
     def _with_timeout(self, step: PQGen[T], silence_timeout: float) -> PQGen[T]:
-        """The same step of the protocol."""
+        """Run a step of the protocol with the timeout."""
         try:
-            wanted, heard_at = next(step), time.monotonic()
+            wanted, last_data_at = next(step), time.monotonic()
             while True:
                 ready = yield wanted
                 if ready:
-                    heard_at = time.monotonic()
-                elif time.monotonic() > heard_at + silence_timeout:
+                    last_data_at = time.monotonic()
+                elif time.monotonic() > last_data_at + silence_timeout:
                     raise self._give_up(step, psycopg.OperationalError(f"no answer for {silence_timeout:g} seconds"))
                 wanted = step.send(ready)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
 
     def _give_up(self, step: PQGen[T], error: psycopg.OperationalError) -> psycopg.OperationalError:
-        self.pgconn.finish()  # before the step hears of it: it would wait for the rest of the answer
+        self.pgconn.finish()  # first, because the step would wait for the rest of the answer
         with suppress(psycopg.Error):
             step.throw(error)
         return error
@@ -102,7 +104,7 @@ class TimeoutConnection(psycopg.Connection[tuple[Any, ...]]):
 
 @final
 class Link:
-    """A store in PostgreSQL as one connection after the other; `number` says which."""
+    """A store in PostgreSQL that reconnects. `number` counts the connections so far."""
 
     def __init__(
         self,
@@ -113,9 +115,9 @@ class Link:
         check: Callable[[Connection, str], None] = lambda *_: None,
     ) -> None:
         self.url, self.name, self.readonly, self.silence_timeout = url, shown(url), readonly, silence_timeout
-        self._check = check  # of every connection and the store's name
+        self._check = check  # called with each new connection and the store's name
         self.number, self._lock = 0, RLock()
-        self.warnings: list[str] = []  # from the server, since they were last cleared
+        self.warnings: list[str] = []  # from the server, since they were cleared
         self._connection: Connection | None = None
 
     def __repr__(self) -> str:
@@ -123,7 +125,7 @@ class Link:
 
     @contextmanager
     def using(self, verb: str) -> Iterator[Connection]:
-        """The connection, for one thread at a time; if it is lost, the next call makes another."""
+        """Lend the connection to one thread at a time. Connects again if it was lost."""
         with self._lock:
             try:
                 if self._connection is None:
@@ -137,7 +139,7 @@ class Link:
                 raise StoreError(f"the store {self.name} cannot be {verb}: {said(error)}") from error
             finally:
                 if self._connection is not None and self._connection.info.transaction_status != IDLE:
-                    self.close()  # interrupted, or half done: the server takes it back
+                    self.close()  # interrupted half-way, so the server rolls back
 
     def _connect(self) -> Connection:
         made = TimeoutConnection.connect(
@@ -148,7 +150,9 @@ class Link:
         )
         try:
             made.adapters.register_dumper(Array, ArrayDumper)
-            made.adapters.register_dumper(int, Int8BinaryDumper)  # one type, so that a statement is prepared once
+            made.adapters.register_dumper(
+                int, Int8BinaryDumper
+            )  # one type for all, so that each statement is prepared once
             made.add_notice_handler(self._noticed)
             made.silence_timeout = self.silence_timeout
             self._set_up(made)
@@ -160,14 +164,14 @@ class Link:
     def _set_up(self, made: Connection) -> None:
         if made.info.server_version < OLDEST:
             raise StoreError(
-                f"the store {self.name} is PostgreSQL {made.info.server_version // 10000}: 13 is the oldest"
+                f"the store {self.name} is PostgreSQL {made.info.server_version // 10000}. Use 13 or newer."
             )
         if made.info.parameter_status("server_encoding") != "UTF8":
-            raise StoreError(f"the store {self.name} is a database whose encoding is not UTF8: create one that has it")
+            raise StoreError(f"the store {self.name} does not have the encoding UTF8. Create a database that has it.")
         readonly = "on" if self.readonly else "off"
         [(is_standby, *_)] = made.execute(SET_UP, (SCHEMA, readonly)).fetchall()
-        if is_standby:  # also for a reader: a standby's sequences run ahead of what was drawn, so it cannot be tailed
-            raise StoreUnreachable(f"the store {self.name} is a standby, or read only: name the primary server")
+        if is_standby:  # readers too, because a standby's sequences run ahead and it cannot be tailed
+            raise StoreUnreachable(f"the store {self.name} is a standby or read only. Name the primary server.")
         self._check(made, self.name)
 
     def _noticed(self, notice: errors.Diagnostic) -> None:
@@ -175,14 +179,14 @@ class Link:
             self.warnings.append(notice.message_primary or "")
 
     def close(self) -> None:
-        """Let go; a next use connects again."""
+        """Close the connection. The next use connects again."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
 
 def said(error: psycopg.Error) -> str:
-    """What the server or its library says, on one line."""
+    """Return the message of the server or its library on one line."""
     words = f"{type(error).__name__}: {' '.join(str(error).split())}"
     is_unknown = "password authentication failed" in words or "no password supplied" in words
-    return f"{words}; give the password as PGPASSWORD, in ~/.pgpass or in the URL" if is_unknown else words
+    return f"{words}. Give the password as PGPASSWORD, in ~/.pgpass or in the URL." if is_unknown else words

@@ -1,4 +1,4 @@
-"""The journal in PostgreSQL (psycopg): any number of servers on any number of machines write and read it at once."""
+"""The journal in PostgreSQL. Any number of servers on any number of machines read and write it at once."""
 
 import hashlib
 from collections import deque
@@ -29,7 +29,7 @@ from belated.serve.store.sql import (
     saving,
 )
 
-TRIES: Final = 5  # of an append that the server took back for the sake of another
+TRIES: Final = 5  # of an append that the server rolled back in favour of another
 MOST_WAITING: Final = 100
 TYPES: Final = {
     **dict.fromkeys(COLUMNS, "bigint"),
@@ -38,7 +38,7 @@ TYPES: Final = {
     **dict.fromkeys(("body", "drawn", "name"), "bytea"),
 }
 UNNUMBERED: Final = [column for column in TYPES if column != "seq"]
-# The transaction gets its xid before it draws its first place: Horizon rests on that.
+# The transaction must get its xid before its first number. Horizon relies on that.
 NEXT_SEQ: Final = "nextval(CASE WHEN pg_current_xact_id() IS NOT NULL THEN 'places'::regclass END)"
 INSERT: Final = f"""
 INSERT INTO journal (seq, {", ".join(UNNUMBERED)})
@@ -57,20 +57,20 @@ LAST: Final = 2**63 - 1
 RETRIED: Final = (errors.SerializationFailure, errors.DeadlockDetected)
 COPIED: Final = {**TYPES, "kind": "smallint", **dict.fromkeys(("arm", "position", "revision"), "integer")}
 COPY: Final = f"COPY journal ({', '.join(UNNUMBERED)}, seq) FROM STDIN (FORMAT BINARY)"
-# The oldest xid in use, and the next that is not: a snapshot's xmax may be below it, and follows the last that ended.
+# The oldest xid in use and the next free one. A snapshot's xmax follows the last xid that ended, so it may be lower.
 XIDS: Final = """
 SELECT pg_snapshot_xmin(now)::text::bigint, xmax::text::bigint + age(xmax::xid)
 FROM pg_current_snapshot() AS now, pg_snapshot_xmax(now) AS xmax
 """
 READ: Final = f"{ENTRY} WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3"
 DAMAGE: Final = {
-    "the index {} is invalid: REINDEX it": """
+    "the index {} is invalid. REINDEX it.": """
         SELECT indexrelid::regclass::text FROM pg_index
         WHERE indrelid IN ('journal'::regclass, 'snapshots'::regclass, 'keys'::regclass) AND NOT indisvalid""",
     "the index {} is missing": """
         SELECT name FROM unnest(ARRAY['one_name', 'one_effect', 'one_outcome', 'one_event']) AS name
         WHERE to_regclass(name) IS NULL""",
-    "the sequence `places` is behind entry {}: set it to that": f"""
+    "the sequence `places` is behind entry {}. Set it to that number.": f"""
         SELECT max(seq) FROM journal HAVING max(seq) > ({DRAWN})""",  # noqa: S608
     "entry {}: its experiment was never created": f"""
         SELECT seq FROM journal e WHERE NOT EXISTS
@@ -78,18 +78,19 @@ DAMAGE: Final = {
     "entry {}: its decision was never made": f"""
         SELECT seq FROM journal o WHERE decision IS NOT NULL AND NOT EXISTS
         (SELECT FROM journal d WHERE d.seq = o.decision AND d.kind = {DECIDED}) ORDER BY seq LIMIT 10""",  # noqa: S608
-}  # what is wrong, and the statement that finds it
+}  # the problem, and the statement that finds it
 
 
 @final
 class Horizon:
-    """Up to which place the journal is final: places are drawn in order, but committed in any.
+    """The entry up to which the journal is final. Numbers are drawn in order, but committed in any order.
 
-    Let V be the last place drawn, and N the next xid, read after it. Xids rise, and whoever drew a place up to V had
-    its xid before it drew, so before N was read: its xid is below N. Once the oldest xid in use (a snapshot's xmin) is
-    N or more, all these transactions have ended, and every later statement sees all that they have written up to V.
+    Let V be the last number drawn, and N the next xid, read after V. A transaction that drew a number up to V got its
+    xid before that, so before N was read. Xids rise, so its xid is below N. Once the oldest xid in use (a snapshot's
+    xmin) is N or more, all these transactions have ended. Every later statement then sees all they have written up
+    to V.
 
-    It lasts as long as a connection: after a crash of the server both places and xids that left no trace come again.
+    A horizon is valid for one connection. After a crash, the server may give out the same numbers and xids again.
     """
 
     def __init__(self) -> None:
@@ -97,22 +98,22 @@ class Horizon:
         self._waiting: deque[tuple[int, int]] = deque()
 
     def look(self, drawn: int, oldest: int, following: int) -> None:
-        """Take note of what the server says: V, the oldest xid in use, N."""
+        """Add what the server says: V, the oldest xid in use, and N."""
         if len(self._waiting) == MOST_WAITING:
-            self._waiting.pop()  # the new one says more, though later
+            self._waiting.pop()  # the new one covers more entries, though later
         self._waiting.append((drawn, following))
         while self._waiting and self._waiting[0][1] <= oldest:
             self.seq = self._waiting.popleft()[0]
 
     @property
     def is_clear(self) -> bool:
-        """Whether nothing was in the way at the last look."""
+        """Whether no open transaction was in the way at the last look."""
         return not self._waiting
 
 
 @final
 class PostgresJournal(SQLJournal):
-    """One database, one connection for each journal."""
+    """A journal with its own connection to a database."""
 
     kind = "postgresql"
     joined = f"{FOUND} LATERAL ({ENTRY} WHERE decision = d.seq ORDER BY revision DESC LIMIT 1) o ON true"
@@ -120,7 +121,7 @@ class PostgresJournal(SQLJournal):
     def __init__(self, url: str, *, readonly: bool = False, silence_timeout: float | None = None) -> None:
         self._link = Link(url, readonly=readonly, silence_timeout=silence_timeout, check=check_version)
         self._horizon, self._connection_number = Horizon(), 0
-        self._newest: Entry | None = None  # that was read or written
+        self._newest: Entry | None = None  # the newest entry read or written
         with self._link.using("opened"):
             pass
 
@@ -145,7 +146,7 @@ class PostgresJournal(SQLJournal):
         raise AssertionError("not reached")
 
     def _insert(self, arrays: list[Array]) -> list[int]:
-        """One statement is one transaction, and one round trip."""
+        """Insert all entries with one statement, which is one transaction and one round trip."""
         with self._link.using("written") as connection:
             if self._connection_number != self._link.number:
                 self._begin_anew(connection)
@@ -154,11 +155,11 @@ class PostgresJournal(SQLJournal):
                 seqs = [row[0] for row in _all(connection, INSERT, arrays)]
             except errors.UniqueViolation as error:
                 if error.diag.constraint_name == "journal_pkey":
-                    message = f"the sequence `places` of the store {self._link.name} is behind: see `belated verify`"
+                    message = f"the sequence `places` of the store {self._link.name} is behind. Run `belated verify`."
                     raise StoreError(message) from error
                 raise Conflict(error.diag.constraint_name) from error
-        if self._link.warnings:  # such as that it has not waited for its standby
-            raise StoreUnreachable(f"the store {self._link.name} warns: {'; '.join(self._link.warnings)}")
+        if self._link.warnings:  # for example that it did not wait for its standby
+            raise StoreUnreachable(f"the store {self._link.name} warns: {', '.join(self._link.warnings)}")
         return seqs
 
     def named(self, name: str) -> int | None:
@@ -184,20 +185,20 @@ class PostgresJournal(SQLJournal):
             self._newest = entry
 
     def _begin_anew(self, connection: Connection) -> None:
-        """After a failover to a server that was behind, what was known might be gone, and its place be another's."""
+        """Check on a new connection that the newest known entry still exists. A failover may have lost it."""
         self._horizon = Horizon()
         if self._newest is not None:
             seq = self._newest.seq
             if [entry_of(row) for row in _all(connection, READ, (seq - 1, seq, 1))] != [self._newest]:
-                raise StoreError(f"the store {self._link.name} has lost entry {seq}, which it had: restart")
+                raise StoreError(f"the store {self._link.name} has lost entry {seq}. Restart the service.")
         self._connection_number = self._link.number
 
     def _look(self, connection: Connection, after: int, limit: int) -> list[Any]:
-        """See what has become final; if nothing is likely to be in the way, read at the same time."""
+        """Find which entries are final. Read at the same time if no transaction is likely to be in the way."""
         statements: list[tuple[str, Sequence[Any]]] = [(DRAWN, ()), (XIDS, ())]
         if is_clear := self._horizon.is_clear:
             statements.append((READ, (after, LAST, limit)))
-        with connection.pipeline():  # each statement has a snapshot of its own, later than those before
+        with connection.pipeline():  # each statement has its own snapshot, later than those before
             cursors = [connection.execute(sql.encode(), values, binary=True) for sql, values in statements]
         [(drawn,)], [(oldest, following)], *read = (cursor.fetchall() for cursor in cursors)
         self._horizon.look(drawn, oldest, following)
@@ -226,7 +227,7 @@ class PostgresJournal(SQLJournal):
         with self._link.using("written") as connection, connection.transaction():
             connection.execute("LOCK TABLE journal, snapshots, keys IN EXCLUSIVE MODE")
             if _all(connection, HELD)[0][0]:
-                raise StoreError(f"the store {self._link.name} is not empty: choose another")
+                raise StoreError(f"the store {self._link.name} is not empty. Choose another.")
             with connection.cursor().copy(COPY.encode()) as copy:
                 copy.set_types([COPIED[name] for name in (*UNNUMBERED, "seq")])
                 for entry in entries:
@@ -252,7 +253,7 @@ class PostgresJournal(SQLJournal):
 
 
 def columns(entries: Sequence[Entry]) -> list[Array]:
-    """What INSERT takes."""
+    """Return the arguments of INSERT."""
     values = zip(*map(_row, entries), strict=True)
     return [array(TYPES[name], column) for name, column in zip(UNNUMBERED, values, strict=True)]
 
@@ -262,12 +263,12 @@ def _all(connection: Connection, sql: str, values: Sequence[Any] = ()) -> list[A
 
 
 def _row(e: Entry) -> tuple[Any, ...]:
-    """The values of UNNUMBERED."""
+    """Return the values of the columns in UNNUMBERED."""
     name = _digest(msgspec.json.decode(e.body)["name"]) if e.kind is EntryKind.CREATED and e.body else None
     first = e.at, int(e.kind), e.experiment, e.round, e.arm, e.probability, e.nonce, e.seen, e.request, e.position
     return *first, e.decision, e.decided_at, e.revision, e.value, e.old, e.body, e.drawn, name
 
 
 def _digest(name: str) -> bytes:
-    """A name of any length and with any characters, as an index can hold it."""
+    """Hash a name, so that an index can hold it whatever its length and characters."""
     return hashlib.sha256(name.encode()).digest()

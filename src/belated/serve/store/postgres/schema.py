@@ -1,4 +1,4 @@
-"""The tables in PostgreSQL: how they came to be, step by step, and `belated migrate`."""
+"""Creates and migrates the tables in PostgreSQL."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -8,7 +8,7 @@ from belated.errors import StoreError
 from belated.serve.store.postgres.connection import SCHEMA, Connection, Link
 from belated.serve.store.sql import INDEXES, ONE_EVENT
 
-LOCK: Final = 0x42656C61  # "Bela": two migrations of a database take turns
+LOCK: Final = 0x42656C61  # "Bela", the lock that makes two migrations take turns
 STEPS: Final = (
     f"""
 CREATE TABLE version (number integer NOT NULL);
@@ -31,39 +31,39 @@ CREATE TABLE keys (
     created_at bigint NOT NULL, revoked_at bigint
 );
 """,  # noqa: S608
-)  # each makes the schema of the version before it one newer, from nothing on
+)  # each step makes the next version of the schema, beginning with an empty database
 SCHEMA_VERSION: Final = len(STEPS)
 
 
 def version_of(connection: Connection) -> int:
-    """0 if there is nothing yet."""
+    """Return the schema version, or 0 if there are no tables yet."""
     if connection.execute("SELECT to_regclass($1)", (f"{SCHEMA}.version",)).fetchall() == [(None,)]:
         return 0
     return int(connection.execute("SELECT number FROM version").fetchall()[0][0])
 
 
 def check_version(connection: Connection, name: str) -> None:
-    """A store is used only if it is of this release."""
+    """Refuse a store of another release."""
     check_not_newer(version := version_of(connection), name)
     if version < SCHEMA_VERSION:
         what = "is of an older release" if version else "has no tables yet"
-        raise StoreError(f"the store {name} {what}: run `belated migrate --store {name}`")
+        raise StoreError(f"the store {name} {what}. Run `belated migrate --store {name}`.")
 
 
 def check_not_newer(version: int, name: str) -> None:
-    """A newer release may have reasons that this one does not know."""
+    """Refuse a store of a newer release."""
     if version > SCHEMA_VERSION:
         raise StoreError(
-            f"the store {name} has schema version {version}, this release reads {SCHEMA_VERSION}: "
-            "use the release that wrote it"
+            f"the store {name} has schema version {version}, and this release reads {SCHEMA_VERSION}. "
+            "Use the release that wrote it."
         )
 
 
 def migrate(url: str) -> Iterator[str]:
-    """Bring the database to the schema of this release, each step in a transaction; says what it does."""
+    """Update the database to this release, each step in a transaction. Yields a line for each step."""
     link = Link(url)
     with closing(link), link.using("migrated") as connection:
-        connection.execute("SELECT pg_advisory_lock($1)", (LOCK,))  # a new transaction sees what was done meanwhile
+        connection.execute("SELECT pg_advisory_lock($1)", (LOCK,))  # later transactions see what another migration did
         check_not_newer(version_of(connection), link.name)
         for number, step in enumerate(STEPS, 1):
             if version_of(connection) < number:

@@ -1,4 +1,4 @@
-"""The journal in one SQLite file (apsw): WAL, synchronous=FULL, so that a commit has been synced when it returns."""
+"""The journal in one SQLite file. With WAL and synchronous=FULL a commit is on disk when it returns."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +15,9 @@ from belated.serve.store.journal import Conflict, Journal, Key
 from belated.serve.store.sql import ADD_KEY, CREATED, DECIDED, FOUND, HELD, REVOKE_KEY, SQLJournal, found_of, saving
 from belated.serve.store.sqlite.schema import SCHEMA_VERSION, connect, create, transaction, use_wal, version_of
 
-ROWS_AT_ONCE: Final = 100  # one statement for many rows: fewer hand-overs of the interpreter's lock than a row each
+ROWS_AT_ONCE: Final = (
+    100  # rows in one statement, which takes the interpreter's lock less often than a statement for each
+)
 NEWEST: Final = "SELECT max(revision) FROM journal WHERE decision = d.seq"
 ROW: Final = f"({', '.join('?' * len(COLUMNS))})"
 
@@ -26,7 +28,7 @@ def _is_conflict(error: BaseException | None) -> bool:
 
 @final
 class SQLiteJournal(SQLJournal):
-    """One file, any number of processes; `vfs` and `synchronous` are for the tests that cut the power."""
+    """One file for any number of processes. `vfs` and `synchronous` are for tests that cut the power."""
 
     kind = "sqlite"
     joined = f"{FOUND} journal o ON o.decision = d.seq AND o.revision = ({NEWEST})"
@@ -42,7 +44,7 @@ class SQLiteJournal(SQLJournal):
                     self._prepare(synchronous)
                 self._check_version()
             except BaseException:
-                self._db.close(force=True)  # nobody else can let go of the file
+                self._db.close(force=True)  # the caller has no object to close
                 raise
 
     @contextmanager
@@ -50,7 +52,7 @@ class SQLiteJournal(SQLJournal):
         try:
             yield
         except apsw.BusyError as error:
-            raise StoreUnreachable(f"the store {self.path} is busy, it cannot be {verb} now: try again") from error
+            raise StoreUnreachable(f"the store {self.path} is busy and cannot be {verb} now. Try again.") from error
         except apsw.Error as error:
             raise StoreError(f"the store {self.path} cannot be {verb}: {type(error).__name__}: {error}") from error
 
@@ -65,7 +67,7 @@ class SQLiteJournal(SQLJournal):
         is_new = version_of(self._db, self.path) == 0
         use_wal(self._db)
         self._run(f"PRAGMA synchronous = {synchronous}")
-        self._run("PRAGMA fullfsync = ON")  # macOS: a plain fsync does not reach the disk there
+        self._run("PRAGMA fullfsync = ON")  # on macOS a plain fsync does not reach the disk
         self._run("PRAGMA temp_store = MEMORY")
         if is_new:
             create(self._db)
@@ -73,7 +75,9 @@ class SQLiteJournal(SQLJournal):
     def _check_version(self) -> None:
         version = version_of(self._db, self.path)
         if version < SCHEMA_VERSION:
-            raise StoreError(f"the store {self.path} is of an older release: run `belated migrate --store {self.path}`")
+            raise StoreError(
+                f"the store {self.path} is of an older release. Run `belated migrate --store {self.path}`."
+            )
 
     def append(self, entries: Sequence[Entry]) -> list[int]:
         if self._failure:
@@ -87,24 +91,28 @@ class SQLiteJournal(SQLJournal):
         except BaseException as error:
             if _is_conflict(error.__cause__) and self._roll_back():
                 raise Conflict(str(error.__cause__)) from error
-            self._failure = f"{error}. Nothing more is written until a restart"
+            failure = self._fail(error)
             self._roll_back()
-            raise StoreError(self._failure) from error
+            raise failure from error
         return list(range(first, first + len(entries)))
 
     def _begin(self) -> None:
-        """From here on no other process writes: places are given, and entries appear, in the same order."""
+        """Keep other processes from writing, so that entries appear in the order of their numbers."""
         try:
             with self._explained("written"):
                 self._run("BEGIN IMMEDIATE")
         except StoreUnreachable:
             raise  # nothing was written
         except StoreError as error:
-            self._failure = f"{error}. Nothing more is written until a restart"
-            raise StoreError(self._failure) from error
+            raise self._fail(error) from error
+
+    def _fail(self, error: BaseException) -> StoreError:
+        """Refuse every later append, and return the error to raise."""
+        self._failure = f"{str(error).rstrip('.')}. Nothing more is written until a restart."
+        return StoreError(self._failure)
 
     def _insert(self, entries: Sequence[Entry], first: int | None) -> None:
-        """With places from `first` on, or with their own."""
+        """Insert entries, numbered from `first` on or with their own numbers."""
         seq = first or 0
         for start in range(0, len(entries), ROWS_AT_ONCE):
             part = entries[start : start + ROWS_AT_ONCE]
@@ -117,7 +125,7 @@ class SQLiteJournal(SQLJournal):
             self._run(f"INSERT INTO journal VALUES {', '.join([ROW] * len(part))}", values)  # noqa: S608
 
     def _roll_back(self) -> bool:
-        """Whether that was possible; if not, the first failure is the one to tell."""
+        """Roll back. Returns False if that fails, so that the caller reports the first failure."""
         try:
             if self._db.in_transaction:
                 self._run("ROLLBACK")
@@ -127,7 +135,7 @@ class SQLiteJournal(SQLJournal):
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """A transaction of its own."""
+        """Run the block in a transaction."""
         with self._explained("written"), transaction(self._db):
             yield
 
@@ -162,7 +170,7 @@ class SQLiteJournal(SQLJournal):
     def fill(self, entries: Iterable[Entry], snapshots: Sequence[Snapshot], keys: Sequence[Key]) -> None:
         with self._writing():
             if self._run(HELD)[0][0]:
-                raise StoreError(f"the store {self.path} is not empty: choose another")
+                raise StoreError(f"the store {self.path} is not empty. Choose another.")
             stream = iter(entries)
             while page := list(islice(stream, ROWS_AT_ONCE)):
                 self._insert(page, None)

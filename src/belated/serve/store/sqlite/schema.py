@@ -1,4 +1,4 @@
-"""A SQLite file of ours: how it is opened, and how its tables came to be, step by step."""
+"""Opens SQLite files, and creates and migrates their tables."""
 
 import time
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ import apsw
 from belated.errors import StoreError
 from belated.serve.store.sql import CREATED, INDEXES, ONE_EVENT
 
-APPLICATION: Final = 0x42656C61  # "Bela": the file says whose it is
-WAIT: Final = 10.0  # seconds for other processes to finish
-TURN: Final = 0.0005  # seconds between two looks; SQLite's own waits grow to 0.1, and processes in a hurry starve
+APPLICATION: Final = 0x42656C61  # "Bela" marks the file as ours
+BUSY_TIMEOUT: Final = 10.0  # seconds to wait for other processes
+BUSY_POLL: Final = 0.0005  # seconds between two tries (SQLite's own pauses grow to 0.1, and busy processes starve)
 STEPS: Final = (
     f"""
 CREATE TABLE journal (
@@ -31,12 +31,12 @@ CREATE TABLE keys (
 PRAGMA application_id = {APPLICATION};
 """,
     f"ALTER TABLE journal ADD COLUMN drawn BLOB; {ONE_EVENT}",
-)  # each makes the schema of the version before it one newer, from nothing on
+)  # each step makes the next version of the schema, beginning with an empty file
 SCHEMA_VERSION: Final = len(STEPS)
 
 
 def connect(path: Path, *, readonly: bool = False, vfs: str | None = None) -> apsw.Connection:
-    """A connection that waits for others."""
+    """Open a connection that waits for other processes."""
     flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     db = apsw.Connection(str(path), flags=flags, vfs=vfs)
     db.set_busy_handler(_wait)
@@ -46,13 +46,13 @@ def connect(path: Path, *, readonly: bool = False, vfs: str | None = None) -> ap
 
 
 def _wait(tries: int) -> bool:
-    time.sleep(TURN)
-    return tries < WAIT / TURN
+    time.sleep(BUSY_POLL)
+    return tries < BUSY_TIMEOUT / BUSY_POLL
 
 
 @contextmanager
 def transaction(db: apsw.Connection) -> Iterator[None]:
-    """All or nothing; nobody else writes meanwhile."""
+    """Run the block in a transaction that keeps others from writing."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -63,42 +63,42 @@ def transaction(db: apsw.Connection) -> Iterator[None]:
 
 
 def use_wal(db: apsw.Connection) -> None:
-    """Readers do not wait for writers then. Of several processes that make a file, one does it and the others wait."""
+    """Turn on WAL, so that readers do not wait for writers. Waits if another process is creating the file."""
     for tries in range(100):
         try:
             db.execute("PRAGMA journal_mode = WAL").fetchall()
         except apsw.BusyError:
             if tries == 99:
                 raise
-            time.sleep(WAIT / 100)
+            time.sleep(BUSY_TIMEOUT / 100)
         else:
             return
 
 
 def version_of(db: apsw.Connection, path: Path) -> int:
-    """0 if there is nothing yet; a StoreError if the file is not ours, or newer than this release."""
+    """Return the schema version, or 0 of an empty file. Raises StoreError if the file is not ours or is too new."""
     if not db.execute("SELECT count(*) FROM sqlite_schema").get:
         return 0
     if db.execute("PRAGMA application_id").get != APPLICATION:
-        raise StoreError(f"the file {path} is a database, but not one of Belated's: choose another --store")
+        raise StoreError(f"the file {path} is a database, but not one of Belated's. Choose another --store.")
     version = int(db.execute("PRAGMA user_version").get)
     if version > SCHEMA_VERSION:
         raise StoreError(
-            f"the store {path} has schema version {version}, this release reads {SCHEMA_VERSION}: "
-            "use the release that wrote it"
+            f"the store {path} has schema version {version}, and this release reads {SCHEMA_VERSION}. "
+            "Use the release that wrote it."
         )
     return version
 
 
 def create(db: apsw.Connection) -> None:
-    """All steps at once, unless another process was faster."""
+    """Create all tables, unless another process was faster."""
     with transaction(db):
         if not db.execute("SELECT count(*) FROM sqlite_schema").get:
             db.execute("".join(STEPS) + f"PRAGMA user_version = {SCHEMA_VERSION}").fetchall()
 
 
 def migrate(path: Path) -> Iterator[str]:
-    """Bring the file to the schema of this release, each step in a transaction; says what it does."""
+    """Update the file to this release, each step in a transaction. Yields a line for each step."""
     try:
         db = connect(path)
         try:
@@ -106,7 +106,7 @@ def migrate(path: Path) -> Iterator[str]:
             use_wal(db)
             for number, step in enumerate(STEPS, 1):
                 with transaction(db):
-                    is_due = version_of(db, path) < number  # another process may be at it
+                    is_due = version_of(db, path) < number  # another process may be migrating too
                     if is_due:
                         db.execute(f"{step}; PRAGMA user_version = {number}").fetchall()
                 if is_due:
