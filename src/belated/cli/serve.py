@@ -17,7 +17,8 @@ from belated.extras import missing
 from belated.progress import Progress
 
 if TYPE_CHECKING:
-    from belated.serve.store.journal import Journal
+    from belated.serve.process.run import Announce
+    from belated.serve.store.journal import Journal, Key
 
 STORE = "belated.db"
 
@@ -91,6 +92,20 @@ def announce(url: str, is_locked: bool) -> None:
     console.print("\nStop it with Ctrl-C. Every answered request is on disk.", highlight=False)
 
 
+def prepare_demo() -> "tuple[Key, Announce]":
+    """Return an internal key for the simulated users, and a function that starts them at an address."""
+    from belated.client import Client  # noqa: PLC0415
+    from belated.serve.process.demo import NAME, Demo  # noqa: PLC0415
+    from belated.serve.service import keys as service_keys  # noqa: PLC0415
+
+    key, secret = service_keys.new("admin", NAME)
+
+    def start_users(url: str, _is_locked: bool) -> None:
+        Demo(Client(url, key=secret)).start()
+
+    return key, start_users
+
+
 @app.command()
 def serve(
     store: Store = STORE,
@@ -110,23 +125,13 @@ def serve(
 ) -> None:
     """Serve decisions over HTTP, durably and exactly once, with a dashboard."""
     require_extra()
-    from belated.client import Client  # noqa: PLC0415
-    from belated.serve.process import json_logs as logs  # noqa: PLC0415
-    from belated.serve.process import run  # noqa: PLC0415
+    from belated.serve.process import json_logs, run  # noqa: PLC0415
     from belated.serve.process import workers as processes  # noqa: PLC0415
-    from belated.serve.process.demo import NAME, Demo  # noqa: PLC0415
-    from belated.serve.service import keys as service_keys  # noqa: PLC0415
 
-    logs.start(access=access_log)
-    key, secret = service_keys.new("admin", NAME)
+    json_logs.start(access=access_log)
+    key, start_users = prepare_demo()
     plan = run.Plan(store, host, port, queue, access_log, (key,) if demo else ())
-
-    def begin(url: str, _is_locked: bool) -> None:
-        """Start the simulated users. They use the API like any other client."""
-        if demo:
-            Demo(Client(url, key=secret)).start()
-
-    processes.serve(plan, workers, announce, begin)
+    processes.serve(plan, workers, announce, [start_users] if demo else [])
 
 
 @keys.command("create")

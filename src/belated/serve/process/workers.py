@@ -4,7 +4,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from threading import Thread
 from typing import Final, NoReturn, final
@@ -19,10 +19,10 @@ SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 log = logging.getLogger("belated.workers")
 
 
-def serve(plan: Plan, count: int, announce: Announce, begin: Announce) -> None:
-    """Serve with `count` processes. The first worker, and its replacement after a crash, calls `begin`."""
+def serve(plan: Plan, count: int, announce: Announce, begin: Sequence[Announce]) -> None:
+    """Serve with `count` processes. The first worker, and its replacement after a crash, calls each of `begin`."""
     if count == 1:
-        run.serve(plan, [announce, begin])
+        run.serve(plan, [announce, *begin])
         return
     with closing(run.listen(plan.host, plan.port)) as sock:
         port = sock.getsockname()[1]  # nobody else uses it
@@ -39,7 +39,7 @@ def serve(plan: Plan, count: int, announce: Announce, begin: Announce) -> None:
 class Supervisor:
     """Forks the workers, restarts those that die and forwards signals. It has no threads and no store."""
 
-    def __init__(self, plan: Plan, count: int, begin: Announce) -> None:
+    def __init__(self, plan: Plan, count: int, begin: Sequence[Announce]) -> None:
         self._plan, self._count, self._begin = plan, count, begin
         self._workers: dict[int, int] = {}  # from process id to worker number
         self._started: dict[int, float] = {}
@@ -118,7 +118,7 @@ class Supervisor:
             os.close(self._parent)
             Thread(target=self._exit_with_parent, daemon=True).start()
             with closing(run.listen(self._plan.host, self._plan.port, is_shared=True)) as sock:
-                run.serve_on(sock, self._plan, [self._report_ready, *([self._begin] if number == 0 else [])])
+                run.serve_on(sock, self._plan, [self._report_ready, *(self._begin if number == 0 else [])])
             code = 0
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 1
