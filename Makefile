@@ -37,8 +37,9 @@ types: $(VENV)/test.stamp
 contracts: $(VENV)/test.stamp
 	$(BIN)/lint-imports --no-cache
 
+# Tests outside tests/system, and the examples in docstrings. replay/data holds a script that needs a download.
 quick: $(VENV)/test.stamp
-	$(BIN)/pytest -n 2 --dist worksteal --ignore tests/system
+	$(BIN)/pytest -n 2 --dist worksteal --doctest-modules src tests --ignore tests/system --ignore src/belated/replay/data
 
 test: check system ## everything: the check, and all tests with real processes, PostgreSQL, a browser and nginx
 

@@ -9,7 +9,7 @@ from belated.errors import InvalidInput
 def closest(name: str, known: Iterable[str], n: int = 3, cutoff: float = 0.4) -> list[str]:
     """The known names that are most similar, best first. Upper and lower case are the same.
 
-    >>> closest("Arms", ["arms", "rounds"])
+    >>> closest("Arms", ["arms", "seeds"])
     ['arms']
     """
     lowered = {one.lower(): one for one in known}
