@@ -11,6 +11,8 @@ import numpy as np
 import belated
 from belated import kernels
 from belated.arrays import Floats
+from belated.learner.ftrl import state_of
+from belated.learner.rounds import make_room
 from benchmarks.judging import best_of, judge, memory_of, timed
 
 
@@ -96,11 +98,10 @@ def kernel_alone() -> None:
     generator, doubles, out = np.random.default_rng(1), np.random.default_rng(2).random(1000), np.empty(1000)
 
     def round_of_kernel() -> float:
-        learner._make_room(2 * rounds)
+        state = state_of(learner)
+        make_room(state, 2 * rounds)
         uniforms = generator.random(rounds)
-        return timed(
-            rounds, lambda _: warm_rounds(learner._clock, learner._ledger, learner._policies, learner._cdf, uniforms)
-        )
+        return timed(rounds, lambda _: warm_rounds(state.clock, state.ledger, state.policies, state.cdf, uniforms))
 
     def exponential() -> float:
         def play(rounds: int) -> None:

@@ -3,7 +3,7 @@
 >>> import belated
 >>> learner = belated.FTRL(3, seed=7)
 >>> decision = learner.ask()
->>> learner.tell(decision.round, 0.2)
+>>> learner.tell(decision, loss=0.2)
 """
 
 from importlib import import_module
@@ -13,7 +13,9 @@ if TYPE_CHECKING:  # for type checkers; at run time __getattr__ loads the same n
     from belated import bounds, errors, lab, tunings
     from belated.client import AsyncClient, Client
     from belated.errors import BelatedError
-    from belated.learner.ftrl import FTRL, Decision, Learner
+    from belated.learner.decisions import Decision, Learner
+    from belated.learner.ftrl import FTRL
+    from belated.learner.outcomes import OutcomeRange
 
 __version__ = "0.1.0"
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "Client",
     "Decision",
     "Learner",
+    "OutcomeRange",
     "bounds",
     "errors",
     "lab",
@@ -33,8 +36,9 @@ _HOMES = {  # the module of each name; a name that is not here is a module itsel
     "AsyncClient": "belated.client",
     "BelatedError": "belated.errors",
     "Client": "belated.client",
-    "Decision": "belated.learner.ftrl",
-    "Learner": "belated.learner.ftrl",
+    "Decision": "belated.learner.decisions",
+    "Learner": "belated.learner.decisions",
+    "OutcomeRange": "belated.learner.outcomes",
 }
 
 

@@ -5,7 +5,6 @@ Both run the same flows. A flow is a generator. It yields requests to send and s
 
 import asyncio
 import math
-import numbers
 import random
 import time
 import uuid
@@ -21,6 +20,7 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(missing("httpx", "client")) from error
 
 from belated.errors import InvalidInput, ServiceError
+from belated.scalars import as_float
 
 T = TypeVar("T")
 RETRIES: Final = 6
@@ -101,11 +101,6 @@ def id_of(decision: ServiceDecision | str) -> str:
     if not isinstance(id, str):
         raise InvalidInput(f"give the decision that ask() returned, or its id, got {decision!r}")
     return id
-
-
-def as_float(value: Any) -> float:
-    """A real number of any type as a float. NaN for everything else."""
-    return float(value) if isinstance(value, numbers.Real) else math.nan
 
 
 def outcome_body(report: Report) -> dict[str, Any]:

@@ -21,7 +21,8 @@ from belated import kernels
 from belated.arrays import Floats, Integers
 from belated.errors import ImproperRule, InvalidInput
 from belated.kernels import LARGEST_RATE, SMALLEST_RATE
-from belated.validation import as_delays, as_float, positive_number, truth, whole_number
+from belated.scalars import as_float
+from belated.validation import as_delays, positive_number, truth, whole_number
 
 SquareRoot = Callable[[Any], Any]  # math.sqrt for a round, np.sqrt for all rounds at once: IEEE demands the same bits
 

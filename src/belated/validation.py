@@ -9,47 +9,18 @@ from numpy.typing import ArrayLike
 
 from belated.arrays import Floats, Integers
 from belated.errors import InvalidInput
+from belated.scalars import as_float
 
 LARGEST = 2**31 - 1  # of any count: more arms or decisions at once do not fit into memory
-
-
-def as_float(value: Any) -> float:
-    """Any real number as a float; NaN for everything else, text included."""
-    if isinstance(value, str | bytes | bytearray):
-        return math.nan
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
 
 
 def as_loss(loss: Any) -> float:
     """A loss from 0 to 1."""
     value = as_float(loss)
     if not 0.0 <= value <= 1.0:
-        hint = "" if math.isnan(value) else "; rescale it, or use 1 - reward"
+        hint = "" if math.isnan(value) else ". Rescale it"
         raise InvalidInput(f"loss must be a number from 0 to 1, got {loss!r}{hint}")
     return value
-
-
-def as_round(round: Any) -> int:
-    """The number of a round, which may or may not have been asked."""
-    return round if type(round) is int else whole_number("round (a decision's .round)", round, 1, math.inf)
-
-
-def as_decision(decision: Any, n_arms: int) -> tuple[int, int, float]:
-    """Round, arm and probability of an earlier decision."""
-    try:
-        round, arm, probability = decision
-    except (TypeError, ValueError):
-        raise InvalidInput(f"a decision has a round, an arm and a probability, got {decision!r}") from None
-    chance = as_probability(probability)
-    return as_round(round), as_arm(arm, n_arms), chance
-
-
-def as_arm(arm: Any, n_arms: int) -> int:
-    """The arm of a decision, from 0."""
-    return whole_number("the arm of a decision", arm, 0, n_arms - 1)
 
 
 def as_arms(arms: ArrayLike, n_arms: int) -> Integers:

@@ -32,6 +32,7 @@ from belated.baselines.doubling_epochs import Epoch
 from belated.baselines.seeds import Seeds, generator_of
 from belated.bounds import clip
 from belated.errors import DuplicateReport, InvalidInput, UnknownRound
+from belated.learner.decisions import as_round
 from belated.tunings import Tsallis, outstanding_counts
 from tests.support.bandits import coins, play_known, random_delays, regret
 from tests.support.catalogue import BASELINES, NOT_LEARNING, Maker
@@ -57,9 +58,9 @@ class Recorder:
         self.round += 1
         return Decision(self.round, self.round % self.n_arms, 1 / self.n_arms)
 
-    def tell(self, round: int, loss: float) -> None:
+    def tell(self, decision: Decision | int, loss: float) -> None:
         assert 0 <= loss <= 1
-        self.told.append((round, loss))
+        self.told.append((as_round(decision), loss))
 
     def distribution(self) -> Floats:
         return np.full(self.n_arms, 1 / self.n_arms)

@@ -55,7 +55,7 @@ def test_the_learner_equals_the_literal_algorithm_2() -> None:
         due: dict[int, list[int]] = {}
         for t, delay in enumerate(delays.tolist(), 1):
             learner.ask()
-            backlog.append(learner.backlog)
+            backlog.append(learner.status.backlog)
             due.setdefault(t + delay, []).append(t)
             for s in generator.permutation(due.pop(t, [])).tolist():  # the order of reports is immaterial
                 learner.tell(s, 0.5)
@@ -103,7 +103,7 @@ def test_the_ledger_keeps_only_what_waits() -> None:
     for _ in range(20_000):
         learner.tell(learner.ask().round, 0.5)
     assert learner.outstanding == 200
-    assert learner._ledger.size < 1000  # it grows only while less than a quarter is free
+    assert learner._state.ledger.size < 1000  # it grows only while less than a quarter is free
     learner.tell(1, 0.3)
     learner.tell(150, 0.3)
     assert learner.outstanding == 198

@@ -124,8 +124,8 @@ class Spy:
         SEEN.append(("ask", *known))
         return Decision(self.round, self.round % 2, 0.5)
 
-    def tell(self, round: int, loss: float) -> None:
-        SEEN.append((round, loss))
+    def tell(self, decision: Decision | int, loss: float) -> None:
+        SEEN.append((decision, loss))
 
     def tell_sum(self, total: float) -> None:
         SEEN.append(("sum", total))

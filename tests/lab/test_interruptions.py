@@ -43,10 +43,10 @@ def check(learner: FTRL, last: Decision | None) -> None:
     """All invariants hold (restoring checks them), and the next decision is reported to its own arm."""
     FTRL.restore(learner.snapshot())
     assert last is None or last.round <= learner.round
-    decision, before = learner.ask(), learner.estimated_losses
+    decision, before = learner.ask(), learner.status.estimated_losses
     assert decision.round == learner.round
     learner.tell(decision.round, 1.0)
-    (arm,) = np.flatnonzero(learner.estimated_losses - before)
+    (arm,) = np.flatnonzero(learner.status.estimated_losses - before)
     assert arm == decision.arm
 
 

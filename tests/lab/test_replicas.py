@@ -108,7 +108,7 @@ def test_one_journal_is_the_story_of_copies_that_fold_it(tuning: Tuning, lag: in
     for t, delay in enumerate(delays, 1):
         copy = copies[int(generator.integers(3))]
         copy.catch_up(journal, ends[max(0, t - 1 - lag)])
-        x, bold_advantages, drawn = copy.shared.learner.outlook()
+        x, bold_advantages, drawn = copy.shared.draw_context()
         arm = drawn_arm(x, uniforms.random())
         journal.append(Event(len(journal) + 1, copy.seen, arm, float(x[arm]), drawn, float(bold_advantages[arm])))
         due[t + delay].append(Event(0, decision=len(journal), loss=float(losses[t - 1, arm])))
@@ -163,7 +163,7 @@ def test_one_journal_is_a_single_learner_that_is_told_later_and_has_older_rates(
         single.allowed[:] = 1e9  # no alarm, as there
     else:
         single = Compiled(tuning, later, later.draw_delays(0), 7)
-    assert not ours.whole()._clock["alarm"][0]
+    assert not ours.whole()._state.clock["shadow"]["alarm"][0]
     usual = single.alpha.copy(), single.beta.copy()
     single.alpha[:], single.beta[:] = np.array(rates).T
     same = single.play(losses)

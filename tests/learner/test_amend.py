@@ -23,7 +23,7 @@ def test_it_is_as_if_the_new_loss_had_been_reported(name: str, refresh: int) -> 
         direct.tell(decision.round, 0.8 if decision.round % 3 else 0.1)
     for decision in decisions[2::3]:
         amended.amend(decision, 0.8, 0.1)
-    np.testing.assert_allclose(amended.estimated_losses, direct.estimated_losses, rtol=1e-12)
+    np.testing.assert_allclose(amended.status.estimated_losses, direct.status.estimated_losses, rtol=1e-12)
     assert amended.measured_certificate() == pytest.approx(direct.measured_certificate(), rel=1e-9)
     if not isinstance(TUNINGS[name], Shadow):  # the shadow has compared what it was told at first
         np.testing.assert_allclose(amended.distribution(), direct.distribution(), rtol=1e-9)
@@ -34,8 +34,8 @@ def test_the_shadow_knows_it_too() -> None:
     decision = learner.ask()
     learner.tell(decision.round, 1.0)
     learner.amend(decision, 1.0, 0.25)
-    np.testing.assert_array_equal(learner._policies[0, 0], learner._policies[1, 0])
-    assert learner.estimated_losses[decision.arm] == pytest.approx(0.25 / decision.probability)
+    np.testing.assert_array_equal(learner._state.policies[0, 0], learner._state.policies[1, 0])
+    assert learner.status.estimated_losses[decision.arm] == pytest.approx(0.25 / decision.probability)
 
 
 def test_it_may_be_amended_again_also_after_a_restart_and_back_to_nothing() -> None:
@@ -45,8 +45,8 @@ def test_it_may_be_amended_again_also_after_a_restart_and_back_to_nothing() -> N
     for old, new in ((1.0, 0.3), (0.3, 0.7), (0.7, 0.1), (0.1, 0.0)):
         learner = FTRL.restore(json.loads(json.dumps(learner.snapshot())))
         learner.amend(Decision(*json.loads(json.dumps(decision))), old, new)
-    assert learner.estimated_losses[decision.arm] == pytest.approx(0.0, abs=1e-12)
-    assert (learner.estimated_losses >= 0).all()
+    assert learner.status.estimated_losses[decision.arm] == pytest.approx(0.0, abs=1e-12)
+    assert (learner.status.estimated_losses >= 0).all()
     learner.ask()
 
 

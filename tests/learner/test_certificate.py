@@ -10,7 +10,15 @@ from belated import FTRL, bounds, kernels
 from belated.tunings import Advanced, Shadow, Simple, Tsallis, Tuning, schedule
 from tests.kernels.test_clock import random_delays
 from tests.support.catalogue import TUNINGS
-from tests.support.oracles import Log, kernel_argmin, literal_certificate, play, rates_of, theory_certificate
+from tests.support.oracles import (
+    Log,
+    kernel_argmin,
+    literal_certificate,
+    play,
+    rates_of,
+    theory_certificate,
+    uncapped_certificate,
+)
 
 
 def run(learner: FTRL, delays: NDArray[np.int64], batches: list[int] | None = None) -> tuple[list[Log], frozenset[int]]:
@@ -24,9 +32,9 @@ def run(learner: FTRL, delays: NDArray[np.int64], batches: list[int] | None = No
     while t < delays.size:
         size = batches.pop() if batches else 1
         size = min(size, delays.size - t)
-        solves = int(learner._clock["solves"][0])
+        solves = int(learner._state.clock["solves"][0])
         learner.ask(size)
-        if int(learner._clock["solves"][0]) > solves:
+        if int(learner._state.clock["solves"][0]) > solves:
             known |= told - discarded
         for _ in range(size):
             t += 1
@@ -34,7 +42,7 @@ def run(learner: FTRL, delays: NDArray[np.int64], batches: list[int] | None = No
             due.setdefault(t + int(delays[t - 1]), []).append(t)
         for arrival in [when for when in due if when <= t]:
             for s in due.pop(arrival):
-                if learner.tuning.discard and s <= int(learner._clock["skipped"][0]):
+                if learner.status.tuning.discard and s <= int(learner._state.clock["skipped"][0]):
                     discarded.add(s)
                 learner.tell(s, 0.7)
                 told.add(s)
@@ -52,8 +60,8 @@ def test_online_equals_its_definition(name: str, refresh: int) -> None:
         k, delays = int(generator.choice([2, 5, 40])), random_delays(generator)
         learner = FTRL(k, TUNINGS[name], seed=1, refresh=refresh)
         log, discarded = run(learner, delays)
-        literal = literal_certificate(k, log, discarded, has_shadow=isinstance(learner.tuning, Shadow))
-        assert learner._uncapped_certificate(learner._clock[0]) == pytest.approx(literal, rel=1e-11)
+        literal = literal_certificate(k, log, discarded, has_shadow=isinstance(learner.status.tuning, Shadow))
+        assert uncapped_certificate(learner) == pytest.approx(literal, rel=1e-11)
         assert learner.certificate() == pytest.approx(min(delays.size, literal), rel=1e-11)
 
 
@@ -64,7 +72,7 @@ def test_batches_count_as_the_delay_they_are() -> None:
         learner = FTRL(k, Shadow(), seed=1, refresh=int(generator.integers(1, 6)))
         log, discarded = run(learner, delays, batches=generator.integers(1, 9, delays.size).tolist())
         literal = literal_certificate(k, log, discarded, has_shadow=True)
-        assert learner._uncapped_certificate(learner._clock[0]) == pytest.approx(literal, rel=1e-11)
+        assert uncapped_certificate(learner) == pytest.approx(literal, rel=1e-11)
         assert learner.certificate() == pytest.approx(min(delays.size, literal), rel=1e-11)
 
 
@@ -76,7 +84,7 @@ def test_a_whole_sequence_has_the_same_certificate(name: str) -> None:
         learner = FTRL(k, TUNINGS[name], seed=1)
         run(learner, delays)
         whole = bounds.uncapped_certificate(k, delays, TUNINGS[name])
-        assert learner._uncapped_certificate(learner._clock[0]) == pytest.approx(whole, rel=1e-11)
+        assert uncapped_certificate(learner) == pytest.approx(whole, rel=1e-11)
         assert bounds.certificate(k, delays, TUNINGS[name]) == min(delays.size, whole)
 
 
@@ -88,7 +96,7 @@ def test_a_tiny_first_rate_costs_no_digits() -> None:
     assert bounds.uncapped_certificate(2, delays, Leap()) == pytest.approx(literal, rel=1e-9)
     learner = FTRL(2, Leap(), seed=1)
     run(learner, delays)
-    assert learner._uncapped_certificate(learner._clock[0]) == pytest.approx(literal, rel=1e-9)
+    assert uncapped_certificate(learner) == pytest.approx(literal, rel=1e-9)
 
 
 class Leap(Tuning):

@@ -1,14 +1,17 @@
 """Rounds that are given up: they cost 1, no longer count, and their feedback may still come."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
 
-from belated import FTRL, Decision
+from belated import FTRL
 from belated.errors import DuplicateReport, InvalidInput, UnknownRound
+from belated.replicated.shared_learner import SharedLearner
 from belated.tunings import Shadow, Simple
 from tests.support.catalogue import TUNINGS
+from tests.support.oracles import record_batch
 
 KEEPING = [name for name in TUNINGS if "discarding" not in name]
 
@@ -17,11 +20,11 @@ KEEPING = [name for name in TUNINGS if "discarding" not in name]
 def test_a_closed_round_costs_one_and_is_forgotten(name: str) -> None:
     learner = FTRL(4, TUNINGS[name], seed=3)
     decisions = [learner.ask() for _ in range(300)]
-    before, losses = learner.certificate(), learner.estimated_losses
+    before, losses = learner.certificate(), learner.status.estimated_losses
     learner.give_up(decisions[200].round)
     assert learner.outstanding == 299
     assert before <= learner.certificate() <= min(300.0, before + 1)
-    assert learner.estimated_losses.tolist() == losses.tolist()
+    assert learner.status.estimated_losses.tolist() == losses.tolist()
     with pytest.raises(DuplicateReport):
         learner.tell(decisions[200].round, 0.5)
     with pytest.raises(DuplicateReport):
@@ -41,7 +44,7 @@ def test_the_tuning_no_longer_counts_it() -> None:
     for _ in range(400):
         backlog += len(waiting)
         waiting.add(learner.ask().round)
-        assert learner.backlog == backlog
+        assert learner.status.backlog == backlog
         for round in list(waiting):
             if generator.random() < 0.1:
                 waiting.remove(round)
@@ -64,7 +67,7 @@ def test_feedback_that_comes_after_all_counts_exactly(name: str) -> None:
             closing.give_up(decision.round)
             closing.amend(decision, None, 0.7)
         waiting.tell(decision.round, 0.7)
-    np.testing.assert_allclose(closing.estimated_losses, waiting.estimated_losses, rtol=1e-12)
+    np.testing.assert_allclose(closing.status.estimated_losses, waiting.status.estimated_losses, rtol=1e-12)
     assert closing.measured_certificate() == pytest.approx(waiting.measured_certificate(), rel=1e-9)
     assert waiting.certificate() <= closing.certificate() <= 50
 
@@ -100,8 +103,8 @@ def test_the_alarm_does_not_get_more_room_by_closing() -> None:
         learner.ask(200)
     for round in range(1, 101):
         closing.give_up(round)
-    assert closing._clock["charge"][0] - (200 - closing._clock["charged"][0]) == pytest.approx(
-        plain._clock["charge"][0] - (200 - plain._clock["charged"][0])
+    assert closing._state.clock["charge"][0] - (200 - closing._state.clock["charged"][0]) == pytest.approx(
+        plain._state.clock["charge"][0] - (200 - plain._state.clock["charged"][0])
     )
 
 
@@ -110,9 +113,8 @@ def test_a_recorded_batch_is_what_a_twin_drew(name: str) -> None:
     drawing, recording = (FTRL(5, TUNINGS[name], seed=seed) for seed in (1, 2))
     for size in (1, 5, 0, 130, 1, 64):
         decisions = drawing.ask(size)
-        assert (
-            recording.record_batch([one.arm for one in decisions], [one.probability for one in decisions]) == decisions
-        )
+        batch = [one.arm for one in decisions], [one.probability for one in decisions]
+        assert record_batch(recording, *batch) == decisions
         for decision in decisions[::2]:
             drawing.tell(decision.round, 0.5)
             recording.tell(decision.round, 0.5)
@@ -122,8 +124,8 @@ def test_a_recorded_batch_is_what_a_twin_drew(name: str) -> None:
 
 
 def test_a_batch_that_makes_no_sense_is_refused() -> None:
-    learner = FTRL(3, seed=1)
-    bad: list[tuple[object, object]] = [
+    shared = SharedLearner(FTRL(3, seed=1), 0)
+    bad: list[tuple[Any, Any]] = [
         ([0, 3], [0.5, 0.5]),
         ([-1], [0.5]),
         ([0], [0.0]),
@@ -133,6 +135,7 @@ def test_a_batch_that_makes_no_sense_is_refused() -> None:
     bad += [([0, 1], [0.5]), ([0.5], [0.5]), ([[0]], [0.5]), (["a"], [0.5]), ([0], ["a"])]
     for arms, probabilities in bad:
         with pytest.raises(InvalidInput):
-            learner.record_batch(arms, probabilities)  # type: ignore[arg-type]
-    assert learner.round == 0
-    assert isinstance(learner.record_batch([2], [0.25])[0], Decision)
+            shared.enter(range(1, 1 + len(arms)), 0, arms, probabilities, None)
+    assert shared.learner.round == shared.last == 0
+    shared.enter([1], 0, [2], [0.25], None)
+    assert shared.learner.round == shared.last == 1

@@ -13,10 +13,10 @@ from tests.support.catalogue import TUNINGS
 from tests.support.oracles import TsallisInf, play
 
 
-@pytest.mark.parametrize("n_arms", [0, -1, 2.0, "3", None, True, 10**20])
-def test_n_arms_must_be_a_positive_integer(n_arms: Any) -> None:
-    with pytest.raises(InvalidInput, match=r"n_arms must be a whole number from 1 to 2147483647, got"):
-        FTRL(n_arms)
+@pytest.mark.parametrize("arms", [0, -1, 2.0, "3", None, True, 10**20])
+def test_arms_must_be_a_positive_integer(arms: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"^arms must be a (whole )?number"):
+        FTRL(arms)
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "abc", [1], True])
@@ -57,7 +57,7 @@ def assert_it_is_tsallis_inf(k: int, tuning: Simple) -> None:
     losses = np.random.default_rng(k).random((2000, k))
     follower, free, learner = TsallisInf(k, seed=9), TsallisInf(k, seed=9), FTRL(k, tuning, seed=9)
     for t in range(2000):
-        follower.losses = learner.estimated_losses
+        follower.losses = learner.status.estimated_losses
         np.testing.assert_allclose(learner.distribution(), follower.weights(), rtol=1e-13)
         decision = learner.ask()
         arm, probability = follower.play(losses[t].tolist())
@@ -66,8 +66,8 @@ def assert_it_is_tsallis_inf(k: int, tuning: Simple) -> None:
         if t < 300:
             assert free.play(losses[t].tolist()) == pytest.approx((arm, probability), rel=1e-7)
         learner.tell(decision.round, float(losses[t, arm]))
-        np.testing.assert_allclose(learner.estimated_losses, follower.losses, rtol=1e-13)
-    assert learner.backlog == 0
+        np.testing.assert_allclose(learner.status.estimated_losses, follower.losses, rtol=1e-13)
+    assert learner.status.backlog == 0
 
 
 @pytest.mark.parametrize(("tuning", "eta"), [(Exp3(0.1), lambda _t, _d: 0.1), (AdaptiveExp3(), None)])
@@ -77,7 +77,8 @@ def test_with_alpha_0_it_is_exponential_weights(tuning: Exp3, eta: Any) -> None:
     learner, losses, delays = FTRL(k, tuning, seed=4), np.random.default_rng(4).random((500, k)), [3] * 500
     play(learner, delays, losses)
     weights = np.exp(
-        -eta(501, learner.backlog + learner.outstanding) * (learner.estimated_losses - learner.estimated_losses.min())
+        -eta(501, learner.status.backlog + learner.outstanding)
+        * (learner.status.estimated_losses - learner.status.estimated_losses.min())
     )
     np.testing.assert_allclose(learner.distribution(), weights / weights.sum(), rtol=1e-12)
 
@@ -120,9 +121,9 @@ def test_the_weight_uses_the_probability_at_action_time() -> None:
     for _ in range(500):  # the distribution moves far away before the first report comes
         decision = learner.ask()
         learner.tell(decision.round, 1.0 if decision.arm == first.arm else 0.0)
-    before = learner.estimated_losses
+    before = learner.status.estimated_losses
     learner.tell(first.round, 0.5)
-    gained = learner.estimated_losses - before
+    gained = learner.status.estimated_losses - before
     assert gained[first.arm] == pytest.approx(0.5 / first.probability, rel=1e-9)
     assert np.count_nonzero(gained) == 1
 
@@ -152,11 +153,11 @@ def test_refresh_holds_the_distribution() -> None:
     solves = []
     for _ in range(100):
         learner.tell(learner.ask().round, 1.0)
-        solves.append(int(learner._clock["solves"][0]))
+        solves.append(int(learner._state.clock["solves"][0]))
     assert solves == [1 + t // 10 for t in range(100)]
     for size, solves_then in [(3, 11), (8, 11), (1, 12), (25, 12), (1, 13)]:  # after 3 + 8 >= 10 decisions, not before
         learner.ask(size)
-        assert int(learner._clock["solves"][0]) == solves_then
+        assert int(learner._state.clock["solves"][0]) == solves_then
 
 
 def test_discarding_ignores_the_feedback_of_skipped_rounds_only() -> None:
@@ -167,9 +168,9 @@ def test_discarding_ignores_the_feedback_of_skipped_rounds_only() -> None:
         for _ in range(3):
             learner.tell(learner.ask().round, 0.0)
         learner.tell(1, 1.0)
-        assert bool(learner.estimated_losses.sum() == 0.0) is discard
+        assert bool(learner.status.estimated_losses.sum() == 0.0) is discard
         learner.tell(learner.ask().round, 1.0)
-        assert learner.estimated_losses.sum() > 0
+        assert learner.status.estimated_losses.sum() > 0
         assert learner.outstanding == 0
 
 

@@ -54,7 +54,7 @@ def test_the_weight_is_that_of_the_given_probability(tuning: Any) -> None:
     for _ in range(50):
         learner.record(0, 0.5)
     learner.tell(1, 0.75)
-    assert learner.estimated_losses.tolist() == [0.0, 0.0, 6.0]
+    assert learner.status.estimated_losses.tolist() == [0.0, 0.0, 6.0]
 
 
 def test_the_edge_of_a_shadow_uses_the_given_probability() -> None:
@@ -64,8 +64,8 @@ def test_the_edge_of_a_shadow_uses_the_given_probability() -> None:
         if t >= 9:
             learner.tell(t - 8, float(t % 3 == 0))
     learner.record(1, 0.01)
-    bold, careful = learner._policies[:, kernels.X, 1]
-    row = learner._ledger[int(learner._clock["rows"][0]) - 1]
+    bold, careful = learner._state.policies[:, kernels.X, 1]
+    row = learner._state.ledger[int(learner._state.clock["rows"][0]) - 1]
     assert bold != careful
     assert row["bold_advantage"] == (bold - careful) / 0.01
 
@@ -94,4 +94,4 @@ def test_one_arm() -> None:
     learner = FTRL(1, seed=1)
     learner.record(0, 1.0)
     learner.tell(1, 0.5)
-    assert learner.estimated_losses.tolist() == [0.5]
+    assert learner.status.estimated_losses.tolist() == [0.5]

@@ -9,6 +9,7 @@ import pytest
 from belated import FTRL, bounds, kernels, lab
 from belated.errors import InvalidInput
 from belated.lab.games.compiled import CompiledShadow
+from belated.learner import rounds
 from belated.tunings import AdaptiveExp3, Advanced, Shadow, Simple, Tsallis, Tuning, schedule
 from tests.kernels.test_clock import random_delays
 from tests.lab.test_problems import DELAYS, LOSSES
@@ -54,13 +55,13 @@ def test_it_equals_the_literal_transcription(name: str, refresh: int) -> None:
     played = set()
     while learner.round < n:
         size = int(generator.choice(batches))
-        solves, x, allowed = int(learner._clock["solves"][0]), learner.distribution(), _allowed(learner)
+        solves, x, allowed = int(learner._state.clock["solves"][0]), learner.distribution(), _allowed(learner)
         decisions = learner.ask(size)
-        if int(learner._clock["solves"][0]) > solves:
-            alpha, careful = (float(learner._clock[name][0]) for name in ("alpha", "beta"))
+        if int(learner._state.clock["solves"][0]) > solves:
+            alpha, careful = (float(learner._state.clock[name][0]) for name in ("alpha", "beta"))
             served = range(decisions[0].round, learner.round + refresh + max(batches))
             beta, expected = oracle.solve(served, alpha, careful, allowed, reports)
-            assert learner.rates == pytest.approx((alpha, beta), rel=1e-8)
+            assert (learner.status.alpha, learner.status.beta) == pytest.approx((alpha, beta), rel=1e-8)
             np.testing.assert_allclose(x, expected, rtol=1e-7)
             played.add("careful" if beta > 0 else "bold")
         for round, arm, probability in decisions:
@@ -72,15 +73,15 @@ def test_it_equals_the_literal_transcription(name: str, refresh: int) -> None:
             for round in due.pop(when):
                 learner.tell(round, made[round].loss)
                 reports.append(made[round])
-    assert oracle.was_alarmed == bool(learner._clock["alarm"][0]) == ("bursts" in name)
+    assert oracle.was_alarmed == bool(learner._state.clock["shadow"]["alarm"][0]) == ("bursts" in name)
     assert played == ({"bold"} if name == "coins" else {"bold", "careful"})
 
 
 def _allowed(learner: FTRL) -> float:
     """What the guarantee of the careful rates grants at the coming solve."""
-    clock = learner._clock.copy()
-    policies = learner._policies.copy()
-    kernels.solve(clock[0], policies, np.empty(1), *learner._coming_rates())
+    clock = learner._state.clock.copy()
+    policies = learner._state.policies.copy()
+    kernels.solve(clock[0], policies, np.empty(1), *rounds.coming_rates(learner._state))
     penalty = kernels.penalty(learner.n_arms, *(float(clock[name][0]) for name in ("alpha", "beta")))
     return penalty + kernels.closed_charge(clock[0])
 
@@ -90,10 +91,14 @@ def test_the_alarm_is_raised_just_where_it_is_said() -> None:
     measured = suffered + slow_potential(losses, alpha, careful) - 2 * alpha
     for allowed, is_raised in ((measured - 1 + 1e-6, 0), (measured - 1 - 1e-6, 1)):
         learner = FTRL(3, Shadow(), seed=1)
-        learner._clock["suffered"], learner._clock["alpha"], learner._clock["beta"] = suffered, alpha, careful
-        learner._policies[:, kernels.LOSSES] = losses
-        kernels.choose(learner._clock[0], learner._policies, allowed)
-        assert learner._clock["alarm"][0] == learner._clock["played"][0] == is_raised
+        learner._state.clock["suffered"], learner._state.clock["alpha"], learner._state.clock["beta"] = (
+            suffered,
+            alpha,
+            careful,
+        )
+        learner._state.policies[:, kernels.LOSSES] = losses
+        kernels.choose(learner._state.clock[0], learner._state.policies, allowed)
+        assert learner._state.clock["shadow"]["alarm"][0] == learner._state.clock["shadow"]["played"][0] == is_raised
 
 
 def test_what_is_allowed_by_its_definition() -> None:
@@ -125,7 +130,7 @@ def test_what_is_allowed_with_refresh_and_batches(refresh: int) -> None:
         log, _ = run(learner, delays, batches=generator.integers(1, 9, delays.size).tolist())
         told = np.flatnonzero(np.arange(1, delays.size + 1) + delays <= delays.size) + 1
         closed = sum(literal_charge(k, log, s, has_shadow=True) for s in told.tolist())
-        penalty = kernels.penalty(k, *learner._coming_rates())
+        penalty = kernels.penalty(k, *rounds.coming_rates(learner._state))
         assert _allowed(learner) == pytest.approx(penalty + closed, rel=1e-9)
 
 
@@ -164,7 +169,7 @@ def test_compiled_and_interpreted_agree_when_it_is_careful(delays: str) -> None:
     interpreted = lab.play(lambda _k, _seed: learner, problem, [3])
     np.testing.assert_array_equal(compiled.expected, interpreted.expected)
     np.testing.assert_array_equal(compiled.suffered, interpreted.suffered)
-    assert learner.rates[1] > 0
+    assert learner.status.beta > 0
 
 
 def test_compiled_and_interpreted_agree_when_the_alarm_is_raised() -> None:
@@ -176,7 +181,7 @@ def test_compiled_and_interpreted_agree_when_the_alarm_is_raised() -> None:
     np.testing.assert_array_equal(compiled.expected, interpreted.expected)
     for block in problem.loss_blocks(3, problem.draw_delays(3)):
         game.play(block)
-    assert game.clock["alarm"][0] == learner._clock["alarm"][0] == 1
+    assert game.clock["shadow"]["alarm"][0] == learner._state.clock["shadow"]["alarm"][0] == 1
 
 
 def test_it_becomes_bold_again_when_the_world_calms_down() -> None:
@@ -188,7 +193,7 @@ def test_it_becomes_bold_again_when_the_world_calms_down() -> None:
     played = []
     for start in range(0, 12_000, 1000):
         game.play(losses[start : start + 1000])
-        played.append(int(game.clock["played"][0]))
+        played.append(int(game.clock["shadow"]["played"][0]))
     assert played[2] == 1
     assert played[-1] == 0
 
@@ -219,7 +224,7 @@ def test_ordinary_problems_raise_no_alarm(losses: str, delays: str) -> None:
     game = CompiledShadow(Shadow(), problem, waits, 1)
     for block in problem.loss_blocks(1, waits):
         game.play(block)
-    assert game.clock["alarm"][0] == 0
+    assert game.clock["shadow"]["alarm"][0] == 0
 
 
 @pytest.mark.parametrize("name", ["scale", "switch_threshold"])

@@ -6,6 +6,7 @@ import math
 import pickle
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 from belated import FTRL
 from belated.errors import SnapshotError
+from belated.learner.outcomes import OutcomeRange
 from belated.tunings import Advanced, Shadow, Simple, Tuning
 from tests.support.catalogue import TUNINGS, Own
 
@@ -21,17 +23,17 @@ def play_on(learner: FTRL, rounds: int) -> list[tuple[Any, ...]]:
     """Some rounds with late, lost and unordered feedback; everything observable along the way."""
     trace: list[tuple[Any, ...]] = []
     for t in range(learner.round + 1, learner.round + rounds + 1):
-        trace.append((*learner.ask(), learner.certificate(), learner.backlog, learner.outstanding))
+        trace.append((*learner.ask(), learner.certificate(), learner.status.backlog, learner.outstanding))
         if t % 3 and t > 40:
             learner.tell(t - 17 - t % 5 * 3, (t % 11) / 11) if _is_open(learner, t - 17 - t % 5 * 3) else None
         if t % 50 == 0:
             learner.ask(0)
-    trace.append((learner.estimated_losses.tolist(), learner.distribution().tolist()))
+    trace.append((learner.status.estimated_losses.tolist(), learner.distribution().tolist()))
     return trace
 
 
 def _is_open(learner: FTRL, round: int) -> bool:
-    rows = learner._ledger[: int(learner._clock["rows"][0])]
+    rows = learner._state.ledger[: int(learner._state.clock["rows"][0])]
     return bool((rows["probability"][rows["round"] == round] > 0).any())
 
 
@@ -55,7 +57,7 @@ def test_a_careful_shadow_continues_in_the_middle_of_a_distribution() -> None:
     careful = 0
     for _ in range(60):
         broken = FTRL.restore(json.loads(json.dumps(broken.snapshot())))
-        careful += broken.rates[1] > 0
+        careful += broken.status.beta > 0
         assert play_on(broken, 17) == play_on(whole, 17)
     assert careful > 5
 
@@ -112,8 +114,25 @@ def test_the_wrong_kind_is_refused(wrong: Any) -> None:
 
 
 def test_the_wrong_version_is_refused(snapshot: dict[str, Any]) -> None:
-    with pytest.raises(SnapshotError, match="version 99 is not 2"):
+    with pytest.raises(SnapshotError, match="the snapshot has version 99, but this release reads version 3"):
         FTRL.restore({**snapshot, "version": 99})
+
+
+def test_a_snapshot_of_the_version_before_is_refused() -> None:
+    """It was written in November 2026."""
+    old = json.loads((Path(__file__).parent / "data" / "snapshot-version-2.json").read_text())
+    with pytest.raises(SnapshotError, match="the snapshot has version 2, but this release reads version 3"):
+        FTRL.restore(old)
+
+
+def test_names_and_the_range_of_outcomes_are_kept() -> None:
+    learner = FTRL(["blue", "green"], seed=1, outcomes=OutcomeRange(0, 50))
+    learner.tell(learner.ask(), reward=20)
+    twin: FTRL[str] = FTRL.restore(json.loads(json.dumps(learner.snapshot())))
+    assert twin.status.arms == ("blue", "green")
+    assert twin.status.outcomes == OutcomeRange(0, 50)
+    assert [twin.ask() for _ in range(50)] == [learner.ask() for _ in range(50)]
+    assert twin.snapshot() == learner.snapshot()
 
 
 CLOCK: dict[str, list[Any]] = {
@@ -132,10 +151,6 @@ CLOCK: dict[str, list[Any]] = {
     "reported": [-1, 10**9],
     "suffered": [-1.0, 1e9],
     "peak_uncharged": [-1.0, 1e9],
-    "savings": [1.0],
-    "squares": [-1.0, 1.0],
-    "alarm": [-1, 1],
-    "played": [-1, 1],
 }
 LEDGER: dict[str, list[Any]] = {
     "round": [[10**6] * 16, [-1] * 16, [1] * 16, []],
@@ -163,7 +178,11 @@ def damage(snapshot: dict[str, Any]) -> dict[str, dict[str, Any]]:
         cases[f"uniforms {name}"] = {**snapshot, "uniforms": uniforms}
     cases["version True"] = {**snapshot, "version": True}
     cases["a generator that stands still"] = {**snapshot, "generator": {**snapshot["generator"], "inc": "0x0"}}
-    cases["no arms"] = {**snapshot, "n_arms": 0}
+    cases["no arms"] = {**snapshot, "arms": 0}
+    cases["one arm twice"] = {**snapshot, "arms": ["a", "b", "a"]}
+    cases["no arms at all"] = {**snapshot, "arms": []}
+    cases["an impossible range"] = {**snapshot, "outcomes": {"lowest": 1, "highest": 0}}
+    cases["another range"] = {**snapshot, "outcomes": {"shape": "round"}}
     cases["another generator"] = {**snapshot, "generator": {**snapshot["generator"], "name": "MT19937"}}
     cases["an unknown tuning"] = {**snapshot, "tuning": {"name": "Magic"}}
     cases["a tuning with odd settings"] = {**snapshot, "tuning": {"name": "Advanced", "scale": -1}}
@@ -172,10 +191,16 @@ def damage(snapshot: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def test_damage_to_a_shadow_is_refused() -> None:
     data = FTRL(3, seed=1).snapshot()
-    clock = data["clock"]
+    shadow = data["shadow"]
     for field, value in {"alarm": 1, "played": 2, "squares": -1.0}.items():  # alarmed, but not careful
         with pytest.raises(SnapshotError, match="shadow is out of range or contradicts the rest"):
-            FTRL.restore({**data, "clock": {**clock, field: value}})
+            FTRL.restore({**data, "shadow": {**shadow, field: value}})
+    for field in ("savings", "squares", "alarm", "played"):
+        for damaged in ("x", None, 2**80):
+            with pytest.raises(SnapshotError, match="damaged"):
+                FTRL.restore({**data, "shadow": {**shadow, field: damaged}})
+        with pytest.raises(SnapshotError, match="damaged"):
+            FTRL.restore({**data, "shadow": {name: one for name, one in shadow.items() if name != field}})
     with pytest.raises(SnapshotError, match="damaged: shadow"):
         FTRL.restore({name: value for name, value in data.items() if name != "shadow"})
 
@@ -195,7 +220,7 @@ def test_a_tuning_of_your_own_must_be_passed_again(snapshot: dict[str, Any]) -> 
     data = FTRL(3, Own(), seed=1).snapshot()
     with pytest.raises(SnapshotError, match="'own:Own', which is not built in: pass it to restore"):
         FTRL.restore(data)
-    assert isinstance(FTRL.restore(data, Own()).tuning, Own)
+    assert isinstance(FTRL.restore(data, Own()).status.tuning, Own)
     with pytest.raises(SnapshotError, match="made with the tuning"):
         FTRL.restore(snapshot, Simple())
     with pytest.raises(SnapshotError, match="made with the tuning"):
@@ -220,7 +245,7 @@ def test_a_tuning_of_your_own_is_not_taken_for_a_built_in_one_of_its_name() -> N
 
 def test_the_attributes_of_a_tuning_of_your_own_are_compared() -> None:
     data = json.loads(json.dumps(FTRL(3, Powered(0.5, (1, 2)), seed=1).snapshot()))
-    assert repr(FTRL.restore(data, Powered(0.5, (1, 2))).tuning) == "Powered(power=0.5, table=(1, 2))"
+    assert repr(FTRL.restore(data, Powered(0.5, (1, 2))).status.tuning) == "Powered(power=0.5, table=(1, 2))"
     for other in (Powered(0.4, (1, 2)), Powered(0.5)):
         with pytest.raises(SnapshotError, match="made with the tuning"):
             FTRL.restore(data, other)

@@ -34,7 +34,7 @@ def assert_unbiased(name: str, refresh: int, runs: int) -> None:
         learner = FTRL(k, TUNINGS[name], seed=seed, refresh=refresh)
         play(learner, delays.tolist(), losses)
         assert learner.outstanding == 0
-        estimates[seed] = learner.estimated_losses
+        estimates[seed] = learner.status.estimated_losses
     error = estimates.mean(axis=0) - losses[kept].sum(axis=0)
     assert (np.abs(error) < Z * estimates.std(axis=0) / math.sqrt(runs)).all()
 

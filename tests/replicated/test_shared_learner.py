@@ -11,10 +11,10 @@ import pytest
 from belated import FTRL, Decision
 from belated.errors import InvalidInput
 from belated.replicated.lag import Drawn, rates_of
-from belated.replicated.shared_learner import Places, SharedLearner
+from belated.replicated.shared_learner import SharedLearner, WaitingRounds
 from belated.tunings import Advanced, Shadow, Simple, Tuning
 from tests.support.catalogue import TUNINGS
-from tests.support.oracles import Log, literal_certificate, slow_argmin
+from tests.support.oracles import Log, literal_certificate, record_batch, slow_argmin, uncapped_certificate
 
 
 class Event(NamedTuple):
@@ -75,7 +75,7 @@ def story(generator: np.random.Generator, k: int, tuning: Tuning, *, replicas: i
             continue
         copy = copies[int(generator.integers(replicas))]
         copy.catch_up(journal, last - int(generator.integers(lag + 1)))
-        x, bold_advantages, drawn = copy.shared.learner.outlook()
+        x, bold_advantages, drawn = copy.shared.draw_context()
         for _ in range(int(generator.choice([1, 1, 3]))):
             arm = int(generator.choice(k, p=x))
             journal.append(Event(len(journal) + 1, copy.seen, arm, float(x[arm]), drawn, float(bold_advantages[arm])))
@@ -139,13 +139,13 @@ def whole(k: int, tuning: Tuning, journal: list[Event]) -> Whole:
     shared, capped = SharedLearner(FTRL(k, tuning, seed=0), 0), set[int]()
     for event in journal:
         fold(shared, [event])
-        clock = shared.learner._clock[0]
-        rows = shared.learner._ledger[: clock["rows"]]
+        clock = shared.learner._state.clock[0]
+        rows = shared.learner._state.ledger[: clock["rows"]]
         waits = (rows["probability"] > 0) | (rows["probability"] == -clock["solves"])
         capped |= set(rows["round"][waits & (rows["round"] <= clock["capped"])].tolist())
     places = [event.seq for event in journal if not event.decision]
     learner = shared.learner
-    certificate = learner._uncapped_certificate(learner._clock[0])
+    certificate = uncapped_certificate(learner)
     return Whole(certificate, frozenset(places[round - 1] for round in capped))
 
 
@@ -180,7 +180,7 @@ def above_its_definition(tuning: Tuning, *, games: int, replicas: int, lag: int,
         played = story(generator, k, tuning, replicas=replicas, lag=lag, n=n)
         learner = played.copies[0].learner
         exact = literal(k, tuning, played.journal)
-        ratios.append(learner._uncapped_certificate(learner._clock[0]) / exact)
+        ratios.append(uncapped_certificate(learner) / exact)
     return ratios
 
 
@@ -189,10 +189,10 @@ def above_its_definition(tuning: Tuning, *, games: int, replicas: int, lag: int,
 def test_one_who_was_away_for_long_pays_for_it(tuning: Tuning, reported: int) -> None:
     """300 rounds pass before somebody writes down 40 that were drawn at the very start."""
     away = Replica(2, tuning)
-    drawn, journal = away.shared.learner.outlook().drawn, list[Event]()
+    drawn, journal = away.shared.draw_context().drawn, list[Event]()
     for seq in range(1, 301):
         away.catch_up(journal, seq - 1)
-        journal.append(Event(seq, seq - 1, seq % 2, 0.5, away.shared.learner.outlook().drawn))
+        journal.append(Event(seq, seq - 1, seq % 2, 0.5, away.shared.draw_context().drawn))
     journal += [Event(300 + place, decision=place, loss=0.5) for place in range(1, reported + 1)]
     journal += [Event(300 + reported + place, 0, 0, 0.5, drawn) for place in range(1, 41)]
     folded = whole(2, tuning, journal)
@@ -203,28 +203,30 @@ def test_rates_never_fall_below_those_of_any_round_that_was_entered() -> None:
     shared = SharedLearner(FTRL(3, Simple(), seed=0), 0)
     shared.enter(range(1, 101), 0, [0] * 100, [1 / 3] * 100, None)
     shared.enter([101], 100, [0], [1 / 3], None)
-    drawn = shared.learner.outlook().drawn
+    drawn = shared.draw_context().drawn
     for seq in range(102, 203):
         shared.tell(seq, seq - 101, 0.5)
     shared.enter([203], 202, [0], [1 / 3], None)  # by somebody who knows all, so with lower rates
     shared.enter([204], 101, [0], [1 / 3], drawn)
     shared.enter([205], 204, [0], [1 / 3], None)
-    assert shared.learner.rates >= rates_of(drawn, Simple(), 3)
-    assert shared.learner.rates[1] >= rates_of(drawn, Simple(), 3)[1]
+    status = shared.learner.status
+    assert (status.alpha, status.beta) >= rates_of(drawn, Simple(), 3)
+    assert status.beta >= rates_of(drawn, Simple(), 3)[1]
 
 
 def test_open_rounds_pay_for_the_lowest_beta_since_the_draw() -> None:
     """As much as the overtaken round owes for those that were drawn after it, with the lowest rates there may be."""
-    learner = FTRL(2, Simple(), seed=0)
-    early = learner.ask(3)
-    drawn = learner.outlook().drawn
-    for decision in early:
-        learner.tell(decision.round, 0.5)
-    lowest = rates_of(learner.outlook().drawn, Simple(), 2)
-    learner.ask()
-    lag, before = learner.overtake(drawn), float(learner._clock["drift"][0])
-    learner.record_batch([0], [0.5], lag=lag)
-    paid = float(learner._clock["drift"][0]) - before
+    shared = SharedLearner(FTRL(2, Simple(), seed=0), 0)
+    shared.enter([1, 2, 3], 0, [0, 1, 0], [0.5] * 3, None)
+    drawn = shared.draw_context().drawn
+    for seq in (4, 5, 6):
+        shared.tell(seq, seq - 3, 0.5)
+    lowest = rates_of(shared.draw_context().drawn, Simple(), 2)
+    shared.enter([7], 6, [0], [0.5], None)
+    before = float(shared.learner._state.clock["drift"][0])
+    shared.enter([8], 3, [0], [0.5], drawn)
+    paid, lag = float(shared.learner._state.clock["drift"][0]) - before, shared._lag
+    assert lag is not None
     assert paid == pytest.approx(1 / (lowest[1] + lowest[0] / 2))
     assert paid > 1 / (lag.beta + lag.alpha / 2)
 
@@ -249,7 +251,7 @@ def assert_copies_agree(name: str) -> None:
             fold(anew, played.journal[start : start + 7])
             anew = SharedLearner.restore(msgspec.msgpack.decode(state(anew)), TUNINGS[name])
         assert {state(copy) for copy in (*played.copies, anew)} == {state(anew)}
-        assert len(anew._places) == anew.learner.outstanding
+        assert len(anew._waiting) == anew.learner.outstanding
 
 
 def grouped(journal: list[Event], shared: SharedLearner) -> None:
@@ -290,7 +292,7 @@ def test_one_copy_that_is_never_behind_is_the_learner_itself() -> None:
             plain.tell(rounds[event.decision], event.loss or 0.0)
         else:
             group = [one for one in played.journal[index : index + 3] if not one.decision and one.seen == event.seen]
-            made = plain.record_batch([one.arm for one in group], [one.probability for one in group])
+            made = record_batch(plain, [one.arm for one in group], [one.probability for one in group])
             rounds |= {one.seq: decision.round for one, decision in zip(group, made, strict=True)}
             index += len(group) - 1
         index += 1
@@ -322,22 +324,20 @@ def test_a_shadow_compares_what_the_copies_had_when_they_drew() -> None:
     generator = np.random.default_rng(5)
     for lag in (0, 8, 30):
         played = story(generator, 3, Shadow(), replicas=3, lag=lag)
-        savings = float(played.copies[0].learner._clock["savings"][0])
+        savings = float(played.copies[0].learner._state.clock["shadow"]["savings"][0])
         assert savings == pytest.approx(literal_savings(3, Shadow(), played.journal), rel=1e-7)
 
 
 def test_bold_advantages_are_those_of_the_shadow() -> None:
-    assert not FTRL(3, Simple(), seed=0).outlook().bold_advantages.any()
+    assert not SharedLearner(FTRL(3, Simple(), seed=0), 0).draw_context().bold_advantages.any()
     learner = FTRL(3, Shadow(), seed=0)
     learner.ask(20)
     learner.tell(1, 1.0)
     before = learner.snapshot()
-    x, bold_advantages, drawn = learner.outlook()
+    x, bold_advantages, drawn = SharedLearner(learner, 0).draw_context()
     alpha, beta = rates_of(drawn, Shadow(), 3)
-    bold, careful = (
-        slow_argmin(learner.estimated_losses, alpha, 0.0),
-        slow_argmin(learner.estimated_losses, alpha, beta),
-    )
+    estimates = learner.status.estimated_losses
+    bold, careful = (slow_argmin(estimates, alpha, rate) for rate in (0.0, beta))
     np.testing.assert_array_equal(x, learner.distribution())
     np.testing.assert_allclose(bold_advantages, (bold - careful) / x, rtol=1e-9)
     assert learner.snapshot() == before
@@ -345,11 +345,11 @@ def test_bold_advantages_are_those_of_the_shadow() -> None:
 
 @pytest.mark.parametrize("bold_advantages", [[0.5], [0.5, math.nan], [[0.5, 0.5]]])
 def test_bold_advantages_that_do_not_fit_are_refused(bold_advantages: list[float]) -> None:
-    learner = FTRL(2, Shadow(), seed=0)
+    shared = SharedLearner(FTRL(2, Shadow(), seed=0), 9)
+    before = state(shared)
     with pytest.raises(InvalidInput, match="each decision needs a finite bold advantage"):
-        learner.record_batch(
-            [0, 1], [0.5, 0.5], lag=learner.overtake(learner.outlook().drawn), bold_advantages=bold_advantages
-        )
+        shared.enter([10, 11], 5, [0, 1], [0.5, 0.5], shared.draw_context().drawn, bold_advantages)
+    assert state(shared) == before
 
 
 def lossy(suffered: float) -> FTRL:
@@ -358,9 +358,9 @@ def lossy(suffered: float) -> FTRL:
     for _ in range(1000):
         learner.tell(learner.ask().round, 0.5)
     snapshot = learner.snapshot()
-    snapshot["clock"]["suffered"], snapshot["losses"] = suffered, [0.0, 50_000.0]
+    snapshot["clock"]["suffered"], snapshot["estimated_losses"] = suffered, [0.0, 50_000.0]
     learner = FTRL.restore(snapshot)
-    learner.record_batch([1] * 6, [0.5] * 6)
+    record_batch(learner, [1] * 6, [0.5] * 6)
     return learner
 
 
@@ -368,19 +368,22 @@ def test_an_alarm_of_the_solve_before_they_are_entered_is_paid_for_too() -> None
     def raises(learner: FTRL) -> bool:
         copy = FTRL.restore(learner.snapshot())
         copy.ask()
-        return bool(copy._clock["alarm"][0])
+        return bool(copy._state.clock["shadow"]["alarm"][0])
 
     low, high = 0.0, 1000.0
     for _ in range(20):
         middle = (low + high) / 2
         low, high = (low, middle) if raises(lossy(middle)) else (middle, high)
     learner = lossy(low)
-    drawn = learner.outlook().drawn
+    shared = SharedLearner(learner, 9)
+    drawn = shared.draw_context().drawn
     for _ in range(30):  # late outcomes replace their default
         learner.amend(Decision(1, 1, 0.5), 0.0, 1.0)
-    assert not learner._clock["alarm"][0]
-    assert learner.overtake(drawn).surcharge == 1
-    assert learner._clock["alarm"][0]
+    assert not learner._state.clock["shadow"]["alarm"][0]
+    shared.enter([10], 5, [1], [0.5], drawn)
+    assert shared._lag is not None
+    assert shared._lag.surcharge == 1
+    assert learner._state.clock["shadow"]["alarm"][0]
 
 
 def test_a_distribution_that_serves_several_draws_cannot_be_shared() -> None:
@@ -390,14 +393,14 @@ def test_a_distribution_that_serves_several_draws_cannot_be_shared() -> None:
 
 def test_an_alarm_is_paid_for_by_those_who_had_not_heard_it() -> None:
     shared = SharedLearner(FTRL(2, Shadow(), seed=0), 0)
-    before = shared.learner.outlook().drawn
+    before = shared.draw_context().drawn
     shared.enter([1], 0, [0], [0.5], before)
     shared.enter([2], 1, [0], [0.5], None)
     quiet = SharedLearner.restore(msgspec.msgpack.decode(state(shared)))
-    shared.learner._clock["alarm"] = 1
+    shared.learner._state.clock["shadow"]["alarm"] = 1
     for copy in (shared, quiet):
         copy.enter([3, 4], 0, [0, 1], [0.5, 0.5], before)
-    difference = shared.learner._clock["charge"][0] - quiet.learner._clock["charge"][0]
+    difference = shared.learner._state.clock["charge"][0] - quiet.learner._state.clock["charge"][0]
     assert difference == pytest.approx(2.0)
 
 
@@ -411,16 +414,16 @@ def test_what_was_never_a_state_of_it_is_refused_and_nothing_changes(wrong: Draw
     shared.tell(2, 1, 1.0)
     shared.enter([3], 2, [0], [0.5], None)
     before = state(shared)
-    with pytest.raises(InvalidInput, match=r"earlier state|not known"):
+    with pytest.raises(InvalidInput, match=r"earlier state|unknown state"):
         shared.enter([4], 1, [0], [0.5], wrong)
-    with pytest.raises(InvalidInput, match="does not wait"):
+    with pytest.raises(InvalidInput, match="is not waiting"):
         shared.tell(4, 1, 1.0)
     assert state(shared) == before
 
 
-def test_places_are_found_while_they_wait() -> None:
+def test_waiting_are_found_while_they_wait() -> None:
     generator = np.random.default_rng(6)
-    places, model = Places(), dict[int, int]()
+    places, model = WaitingRounds(), dict[int, int]()
     seq = 0
     for round in range(1, 3000):
         seq += int(generator.integers(1, 5))
@@ -430,5 +433,5 @@ def test_places_are_found_while_they_wait() -> None:
             asked = int(generator.integers(1, seq + 3))
             assert places.take(asked) == model.pop(asked, 0)
         if round % 500 == 0:
-            places = Places(*places.state())
+            places = WaitingRounds(*places.state())
         assert len(places) == len(model)

@@ -32,16 +32,16 @@ def play(driven: Driven, rounds: int) -> list[Decided]:
 
 def test_estimates_are_carried_over_but_a_head_start_is_limited(driven: Driven) -> None:
     play(driven, 60)
-    a, b, c = driven["layout"].learner.estimated_losses.tolist()
+    a, b, c = driven["layout"].learner.status.estimated_losses.tolist()
     driven.change(add=("d",))
     least = min(a, b, c)
     expected = [min(HEAD_START, loss - least) for loss in (a, b, c)]
-    assert driven["layout"].learner.estimated_losses.tolist() == [*expected, 0.0]
+    assert driven["layout"].learner.status.estimated_losses.tolist() == [*expected, 0.0]
     assert driven["layout"].era.head_start == max(expected)
     play(driven, 400)
-    before = driven["layout"].learner.estimated_losses
+    before = driven["layout"].learner.status.estimated_losses
     driven.change(retire=("d",))
-    after = driven["layout"].learner.estimated_losses
+    after = driven["layout"].learner.status.estimated_losses
     assert before.max() - before[:3].min() > HEAD_START
     assert after.max() == driven["layout"].era.head_start == HEAD_START == 20
     assert after.min() == 0.0
@@ -68,7 +68,7 @@ def test_an_arm_that_comes_back_keeps_its_place_and_its_past(driven: Driven) -> 
     driven.change(add=("b",))
     assert driven["layout"].arms == ["a", "b", "c"]
     assert driven["layout"].era.arms == [0, 1, 2]
-    assert driven["layout"].learner.estimated_losses[1] == 0.0  # as any arm that joins
+    assert driven["layout"].learner.status.estimated_losses[1] == 0.0  # as any arm that joins
     made = play(driven, 100)
     more = sum(one.arm == "b" for one in made)
     assert more > 0
@@ -122,13 +122,13 @@ def test_outcomes_count_in_the_era_of_their_decision(driven: Driven) -> None:
     """Reports of an old era do not touch the new learner; the estimates of the arms get them."""
     old = driven.decide(size=30)
     driven.change(add=("d",))
-    losses = driven["layout"].learner.estimated_losses.tolist()
+    losses = driven["layout"].learner.status.estimated_losses.tolist()
     for one in old:
         driven.tell(one, LOSS[one.arm], word="loss")
-    assert driven["layout"].learner.estimated_losses.tolist() == losses
+    assert driven["layout"].learner.status.estimated_losses.tolist() == losses
     assert [era.earnings.outcomes for era in (*driven["layout"].past, driven["layout"].era)] == [30, 0]
     driven.tell(old[0], 1.0, word="loss", amend=True)
-    assert driven["layout"].learner.estimated_losses.tolist() == losses
+    assert driven["layout"].learner.status.estimated_losses.tolist() == losses
     assert sum(driven["layout"].past[0].earnings.lost) == pytest.approx(
         sum(LOSS[one.arm] for one in old) - LOSS[old[0].arm] + 1.0
     )

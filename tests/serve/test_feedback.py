@@ -8,7 +8,7 @@ import pytest
 
 from belated.serve.domain import ids
 from belated.serve.domain.entries import EntryKind
-from belated.serve.domain.settings import Outcome
+from belated.serve.domain.settings import OutcomeChoice
 from belated.serve.engine.requests import OutcomeReport
 from tests.support.engines import LOSSES, Clock, Driven, counts, last_entry, state
 
@@ -30,7 +30,7 @@ def test_the_first_report_is_applied(driven: Driven) -> None:
     assert entry.at - entry.decided_at == 2_500_000
     assert counts(driven) == {"decisions": 1, "reported": 1}
     arm = driven["layout"].arms.index(decision.arm)
-    assert driven["layout"].learner.estimated_losses[arm] == pytest.approx(0.75 / decision.probability)
+    assert driven["layout"].learner.status.estimated_losses[arm] == pytest.approx(0.75 / decision.probability)
 
 
 def test_the_same_again_is_a_duplicate_and_changes_nothing(driven: Driven) -> None:
@@ -58,7 +58,7 @@ def test_another_value_is_a_conflict_unless_it_is_an_amendment(driven: Driven) -
     assert driven.tell(decision, 1.0, amend=True) == "amended"
     assert last_entry(driven).revision == 2
     assert counts(driven) == {"decisions": 1, "reported": 1, "amended": 2}
-    assert driven["layout"].learner.estimated_losses.tolist() == [0.0, 0.0, 0.0]
+    assert driven["layout"].learner.status.estimated_losses.tolist() == [0.0, 0.0, 0.0]
 
 
 def test_an_amendment_of_nothing_is_a_first_report(driven: Driven) -> None:
@@ -155,11 +155,11 @@ def test_a_value_out_of_range_is_refused(driven: Driven, value: float) -> None:
 
 def test_the_word_must_be_that_of_the_experiment(driven: Driven) -> None:
     driven.create("rewarded")
-    driven.create("lossy", outcome=Outcome(-5, 5, "lower"))
+    driven.create("lossy", outcome=OutcomeChoice(-5, 5, "lower"))
     [one], [two] = driven.decide("rewarded"), driven.decide("lossy")
     assert driven.tell(one, 0.5, word="loss") == driven.tell(two, 0.5, word="reward") == "invalid"
     assert driven.tell(one, 0.5) == driven.tell(two, -5, word="loss") == "applied"
-    assert driven["lossy"].learner.estimated_losses.tolist() == [0.0, 0.0, 0.0]
+    assert driven["lossy"].learner.status.estimated_losses.tolist() == [0.0, 0.0, 0.0]
 
 
 def test_a_zero_has_no_sign(driven: Driven) -> None:
@@ -168,7 +168,7 @@ def test_a_zero_has_no_sign(driven: Driven) -> None:
     [decision] = driven.decide()
     assert driven.tell(decision, -0.0, word="loss") == "applied"
     assert str(last_entry(driven).value) == "0.0"
-    assert str(driven["layout"].learner.estimated_losses.max()) == "0.0"
+    assert str(driven["layout"].learner.status.estimated_losses.max()) == "0.0"
 
 
 # -- what a report may cross ----------------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ def test_feedback_counts_after_the_experiment_closed(driven: Driven) -> None:
     one, two = driven.decide(size=2)
     driven.close()
     assert driven.tell(one, 0.5) == "applied"
-    assert driven["layout"].learner.estimated_losses.any()
+    assert driven["layout"].learner.status.estimated_losses.any()
     driven.clock.advance(WAIT)
     driven.engine.expire()
     assert driven.tell(two, 1.0) == "late"
@@ -208,7 +208,7 @@ def test_two_experiments_do_not_touch_each_other(tmp_path: Path) -> None:
     """Interleaved, even in one batch, each is what it would be alone."""
     clocks, alone = Clock(), dict[str, Driven]()
     both = Driven(tmp_path, clock=clocks)
-    settings: dict[str, Any] = {"one": {"reward_wait": WAIT}, "two": {"outcome": Outcome(0, 10, "lower")}}
+    settings: dict[str, Any] = {"one": {"reward_wait": WAIT}, "two": {"outcome": OutcomeChoice(0, 10, "lower")}}
     words = {"one": "reward", "two": "loss"}
     for name, chosen in settings.items():
         (tmp_path / name).mkdir()
@@ -252,7 +252,7 @@ class FixedDraw:
 def test_any_number_of_amendments_can_be_folded(tmp_path: Path, seed: int) -> None:
     """Rounding errors of the sums must not make the learner refuse what the journal has: refunds of all amounts."""
     driven, generator = Driven(tmp_path), np.random.default_rng(seed)
-    driven.create(arms=("a",), outcome=Outcome(0, 1e6, "lower"))
+    driven.create(arms=("a",), outcome=OutcomeChoice(0, 1e6, "lower"))
     decisions = driven.decide(size=30)
     for one in decisions:
         driven.tell(one, round(10 ** generator.uniform(-2, 6), 2), word="loss")
@@ -260,12 +260,12 @@ def test_any_number_of_amendments_can_be_folded(tmp_path: Path, seed: int) -> No
     for one in decisions:
         assert driven.tell(one, 0.0, word="loss", amend=True) == "amended"
     driven.restart()
-    assert driven["layout"].learner.estimated_losses[0] == pytest.approx(0.0, abs=1e-9)
+    assert driven["layout"].learner.status.estimated_losses[0] == pytest.approx(0.0, abs=1e-9)
 
 
 def test_what_is_proven_stays_true_when_outcomes_are_replaced(driven: Driven) -> None:
     """Every outcome is first assumed to be the same, and the truth comes late: nothing could be learned in time."""
-    driven.create(arms=("a", "b"), outcome=Outcome(better="lower"), reward_wait=1.0, default_outcome=0.5)
+    driven.create(arms=("a", "b"), outcome=OutcomeChoice(better="lower"), reward_wait=1.0, default_outcome=0.5)
     decisions = []
     for _ in range(40):
         decisions += driven.decide(size=10)

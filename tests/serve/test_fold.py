@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from belated import FTRL, cli
 from belated.errors import InvalidInput, SnapshotError, StoreError
-from belated.learner.ftrl import Decision
+from belated.learner.decisions import Decision
 from belated.serve.domain.clock import MICROSECONDS
 from belated.serve.domain.entries import Entry, EntryKind, rest_of
 from belated.serve.domain.fold import VERSION, Fold, Snapshot, restore
@@ -26,6 +26,7 @@ from belated.serve.store.loading import load
 from belated.serve.store.verify import verify
 from tests.support import histories
 from tests.support.engines import LOSSES, NO_STORE, Driven
+from tests.support.oracles import record_batch
 
 runner = CliRunner()
 
@@ -129,7 +130,7 @@ def test_the_learner_is_the_librarys(tmp_path: Path, tuning: Any, default: float
         expected = hand.distribution().tolist()
         made = driven.decide(size=int(generator.integers(1, 4)))
         assert [one.probability for one in made] == [expected["abc".index(one.arm)] for one in made]
-        rounds = hand.record_batch(["abc".index(one.arm) for one in made], [one.probability for one in made])
+        rounds = record_batch(hand, ["abc".index(one.arm) for one in made], [one.probability for one in made])
         known.update({one.id: round for one, round in zip(made, rounds, strict=True)})
         for id in generator.choice(list(known), 2):
             loss = float(generator.random())
@@ -182,8 +183,8 @@ def test_decisions_drawn_from_the_state_of_a_snapshot_are_checked(tmp_path: Path
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        (Entry(9, EntryKind.REPORTED, 1, 9, arm=0, probability=0.5, seen=1, decision=1, value=1.0), "does not wait"),
-        (Entry(9, EntryKind.DECIDED, 1, 9, arm=0, probability=0.5, seen=1), "from what is not known"),
+        (Entry(9, EntryKind.REPORTED, 1, 9, arm=0, probability=0.5, seen=1, decision=1, value=1.0), "is not waiting"),
+        (Entry(9, EntryKind.DECIDED, 1, 9, arm=0, probability=0.5, seen=1), "from an unknown state"),
         (Entry(9, EntryKind.DECIDED, 5, 9, round=1, arm=0, probability=0.5, seen=1), "never created"),
         (Entry(9, EntryKind.CLOSED, 1, 2), "follows entry 3"),
     ],

@@ -35,7 +35,7 @@ def numbers(experiment: Experiment) -> dict[str, Any]:
         "distribution": experiment.distribution().tolist(),
         "certificate": learner.certificate(),
         "measured": learner.measured_certificate(),
-        "losses": learner.estimated_losses.tolist(),
+        "losses": learner.status.estimated_losses.tolist(),
         "round": learner.round,
         "outstanding": learner.outstanding,
     }

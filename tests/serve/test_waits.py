@@ -111,13 +111,13 @@ def test_a_late_truth_counts_as_if_it_had_been_told_in_place_of_the_default(
         driven.clock.advance(WAIT)
     late.engine.expire()
     assert counts(late)["expired"] == len(rounds)
-    told_default = late["layout"].learner.estimated_losses.any()
+    told_default = late["layout"].learner.status.estimated_losses.any()
     assert told_default == (default is not None)
     for number in rounds:
         assert late.tell(id_of(late, number), reward[number]) == "late"
         assert prompt.tell(id_of(prompt, number), reward[number]) == "applied"
     np.testing.assert_allclose(
-        late["layout"].learner.estimated_losses, prompt["layout"].learner.estimated_losses, rtol=1e-12
+        late["layout"].learner.status.estimated_losses, prompt["layout"].learner.status.estimated_losses, rtol=1e-12
     )
     before = state(late)
     assert late.tell(id_of(late, 0), reward[0]) == "duplicate"
@@ -126,7 +126,10 @@ def test_a_late_truth_counts_as_if_it_had_been_told_in_place_of_the_default(
     assert late.tell(id_of(late, 0), 1.0, amend=True) == "amended"
     assert prompt.tell(id_of(prompt, 0), 1.0, amend=True) == "amended"
     np.testing.assert_allclose(
-        late["layout"].learner.estimated_losses, prompt["layout"].learner.estimated_losses, rtol=1e-12, atol=1e-12
+        late["layout"].learner.status.estimated_losses,
+        prompt["layout"].learner.status.estimated_losses,
+        rtol=1e-12,
+        atol=1e-12,
     )
     assert counts(late) == {"decisions": 38, "expired": 38, "late": 38, "amended": 1}
 
@@ -151,9 +154,9 @@ def test_the_default_itself_is_late_first_and_then_a_duplicate(driven: Driven) -
     [decision] = driven.decide()
     driven.clock.advance(WAIT)
     driven.engine.expire()
-    losses = driven["layout"].learner.estimated_losses
+    losses = driven["layout"].learner.status.estimated_losses
     assert [driven.tell(decision, 0.5) for _ in range(3)] == ["late", "duplicate", "duplicate"]
-    assert driven["layout"].learner.estimated_losses.tolist() == losses.tolist()
+    assert driven["layout"].learner.status.estimated_losses.tolist() == losses.tolist()
     assert counts(driven) == {"decisions": 1, "expired": 1, "late": 1}
 
 

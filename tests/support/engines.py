@@ -11,14 +11,14 @@ from belated.serve.domain.clock import MICROSECONDS
 from belated.serve.domain.entries import Found
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.refusals import Refusal
-from belated.serve.domain.settings import ArmChange, Outcome, Settings
+from belated.serve.domain.settings import ArmChange, OutcomeChoice, Settings
 from belated.serve.engine.engine import Engine
 from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Decided, OutcomeReport, Tell
 from belated.serve.service.views import StoreView
 from belated.serve.store.journal import Journal
 from belated.serve.store.sqlite.journal import SQLiteJournal
 
-LOSSES = Outcome(better="lower")
+LOSSES = OutcomeChoice(better="lower")
 NO_STORE = StoreView("", True, 0, 0, 0.0, 0, 0, 0, 0.0)  # noqa: FBT003
 
 

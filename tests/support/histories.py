@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from belated.serve.domain.settings import Outcome
+from belated.serve.domain.settings import OutcomeChoice
 from belated.serve.engine.requests import Decided, OutcomeReport
 from tests.support.engines import Driven
 
@@ -12,8 +12,8 @@ WORDS = {"waiting": "reward", "patient": "loss"}
 
 def begin(driven: Driven) -> None:
     """Two experiments: one whose waits end, and one that waits for ever."""
-    driven.create("waiting", ("a", "b", "c"), reward_wait=30.0, default_outcome=-1.0, outcome=Outcome(-1, 3))
-    driven.create("patient", ("a", "b", "c", "d"), outcome=Outcome(0, 1, "lower"))
+    driven.create("waiting", ("a", "b", "c"), reward_wait=30.0, default_outcome=-1.0, outcome=OutcomeChoice(-1, 3))
+    driven.create("patient", ("a", "b", "c", "d"), outcome=OutcomeChoice(0, 1, "lower"))
 
 
 def live(driven: Driven, generator: np.random.Generator, steps: int) -> None:

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from belated import FTRL, Decision, Learner, kernels
+from belated.learner import certificates, rounds
+from belated.tunings import Shadow
 
 
 def exact_argmin(losses: Sequence[float], alpha: float, beta: float, digits: int = 40) -> list[mp.mpf]:
@@ -188,9 +190,24 @@ class LiteralShadow:
         return (careful_rate, careful) if is_careful else (0.0, bold)
 
 
+def uncapped_certificate(learner: FTRL) -> float:
+    """The proven certificate without the trivial bound n."""
+    has_shadow = isinstance(learner.status.tuning, Shadow) and learner.n_arms > 1
+    return certificates.uncapped(learner._state.clock[0], learner.n_arms, has_shadow=has_shadow)
+
+
+def record_batch(learner: FTRL, arms: Sequence[int], probabilities: Sequence[float]) -> list[Decision]:
+    """Enter rounds decided elsewhere from one distribution, as a shared learner does."""
+    if not arms:
+        return []
+    batch = np.array(arms, np.int64), np.array(probabilities, np.float64)
+    first = rounds.record_batch(learner._state, *batch)
+    return list(map(Decision, range(first, first + len(arms)), arms, probabilities))
+
+
 def rates_of(learner: FTRL) -> tuple[float, float]:
     """(alpha, beta) that the certificate counts: with a shadow its careful ones."""
-    return float(learner._clock["alpha"][0]), float(learner._clock["beta"][0])
+    return float(learner._state.clock["alpha"][0]), float(learner._state.clock["beta"][0])
 
 
 def play(learner: Learner, delays: Sequence[int], losses: NDArray[np.float64]) -> list[Decision]:

@@ -16,6 +16,7 @@ from typing import Any, Self
 import httpx
 
 from belated import FTRL
+from belated.replicated.shared_learner import SharedLearner
 
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # httpx would read all certificates for every request
 
@@ -23,15 +24,18 @@ NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # httpx would read all certifi
 @cache
 def compile_kernels() -> None:
     """On a new machine this takes longer than a request may: once for all servers of the tests, into Numba's cache."""
-    learner = FTRL(2, seed=0)
-    told, closed = learner.record_batch([0, 1], [0.5, 0.5])
-    learner.tell(told.round, 0.5)
-    learner.amend(told, 0.5, 1.0)
-    learner.give_up(closed.round)
-    learner.record_batch([0], [0.5], lag=learner.overtake(learner.outlook().drawn))
-    learner.distribution()
-    learner.measured_certificate()
-    FTRL.restore(learner.snapshot())
+    shared = SharedLearner(FTRL(2, seed=0), last=0)
+    older = shared.draw_context().drawn
+    shared.enter([1, 2], 0, [0, 1], [0.5, 0.5], None)
+    shared.tell(3, decision=1, loss=0.5)
+    shared.give_up(4, decision=2)
+    shared.amend(5, 1, 0.5, None, 0.5)
+    shared.enter([6], 5, [0], [0.5], None)
+    shared.enter([7], 0, [0], [0.5], older)
+    shared.enter([8], 0, [0], [0.5], older)
+    shared.learner.distribution()
+    shared.learner.measured_certificate()
+    SharedLearner.restore(shared.state())
 
 
 class Served:

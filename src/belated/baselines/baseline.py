@@ -1,13 +1,13 @@
 """The interface of every baseline."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
 from belated.arrays import Floats
 from belated.baselines.open_rounds import OpenRounds
-from belated.learner.ftrl import Decision
+from belated.learner.decisions import Decision, as_round
 
 
 class Baseline(ABC):
@@ -34,9 +34,14 @@ class Baseline(ABC):
     def ask(self) -> Decision:
         """Decide the next round."""
 
+    @final
+    def tell(self, decision: Decision | int, loss: float) -> None:
+        """Report the loss in [0, 1] of an earlier decision or its round, in any order, at any time, once."""
+        self._learn(as_round(decision), loss)
+
     @abstractmethod
-    def tell(self, round: int, loss: float) -> None:
-        """Report the loss in [0, 1] of an earlier round: in any order, at any time, once."""
+    def _learn(self, round: int, loss: float) -> None:
+        """Take in the loss of a round."""
 
     @abstractmethod
     def distribution(self) -> Floats:

@@ -53,8 +53,7 @@ class BOLD(Baseline):
         own = self._pool[instance].ask()
         return self._rounds.open(own.arm, own.probability, (instance, own.round))
 
-    def tell(self, round: int, loss: float) -> None:
-        """Report the loss in [0, 1] of an earlier round: in any order, at any time, once."""
+    def _learn(self, round: int, loss: float) -> None:
         value, entry = self._rounds.close(round, loss)
         instance, own_round = entry.note
         self._pool[instance].tell(own_round, value)

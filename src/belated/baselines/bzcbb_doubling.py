@@ -12,7 +12,7 @@ import numpy as np
 from belated.arrays import Floats
 from belated.baselines.baseline import Baseline
 from belated.baselines.restarting_exp3 import RestartingExp3
-from belated.learner.ftrl import Decision
+from belated.learner.decisions import Decision
 from belated.validation import whole_number
 
 
@@ -52,8 +52,7 @@ class BZCBBDoubling(Baseline):
             self._play.restart(self._eta(self.epoch))
         return self._play.ask()
 
-    def tell(self, round: int, loss: float) -> None:
-        """Report the loss in [0, 1] of an earlier round: in any order, at any time, once."""
+    def _learn(self, round: int, loss: float) -> None:
         value, own_round = self._play.take(round, loss)
         if own_round:
             self._play.feed(own_round, value)

@@ -15,8 +15,9 @@ from belated.baselines.open_rounds import OpenRounds
 from belated.baselines.seeds import Seeds, generator_of
 from belated.errors import InvalidInput
 from belated.learner.ftrl import FTRL, Decision
+from belated.scalars import as_float
 from belated.tunings import AdaptiveExp3
-from belated.validation import as_float, whole_number
+from belated.validation import whole_number
 
 
 @final
@@ -72,7 +73,7 @@ class Composite(Baseline):
         self._drawn = self._base.ask()
         return self._rounds.open(self._drawn.arm, self._drawn.probability, None)
 
-    def tell(self, round: int, loss: float) -> None:
+    def _learn(self, round: int, loss: float) -> None:
         """Add the loss in [0, 1] of an earlier round to the sum of this round. The round number is not used."""
         value, _ = self._rounds.close(round, loss)
         self._totals[-1] += value

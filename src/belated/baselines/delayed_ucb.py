@@ -13,7 +13,7 @@ from belated.arrays import Floats
 from belated.baselines.baseline import Baseline, one_hot
 from belated.baselines.open_rounds import OpenRounds
 from belated.baselines.seeds import generator_of
-from belated.learner.ftrl import Decision
+from belated.learner.decisions import Decision
 from belated.validation import whole_number
 
 
@@ -52,8 +52,7 @@ class DelayedUCB1(Baseline):
         self._drawn[arm] += 1
         return self._rounds.open(arm, 1.0, None)
 
-    def tell(self, round: int, loss: float) -> None:
-        """Report the loss in [0, 1] of an earlier round: in any order, at any time, once."""
+    def _learn(self, round: int, loss: float) -> None:
         value, entry = self._rounds.close(round, loss)
         self._rewards[entry.arm] += 1 - value
         self._observed[entry.arm] += 1

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from belated.arrays import Floats
 from belated.baselines.baseline import Baseline
 from belated.baselines.doubling_epochs import Epoch, Epochs
-from belated.learner.ftrl import Decision
+from belated.learner.decisions import Decision
 from belated.validation import as_delays, whole_number
 
 
@@ -70,8 +70,7 @@ class Doubling(InEpochs):
             self._skipped.add(decision.round)
         return decision
 
-    def tell(self, round: int, loss: float) -> None:
-        """Report the loss in [0, 1] of an earlier round: in any order, at any time, once."""
+    def _learn(self, round: int, loss: float) -> None:
         value, own_round = self._epochs.play.take(round, loss)
         if round in self._skipped:
             self._skipped.remove(round)
@@ -117,8 +116,7 @@ class WaitingDoubling(InEpochs):
         self._waiting = dict.fromkeys([*waiting, decision.round])
         return decision
 
-    def tell(self, round: int, loss: float) -> None:
-        """Report the loss in [0, 1] of an earlier round: in any order, at any time, once."""
+    def _learn(self, round: int, loss: float) -> None:
         value, own_round = self._epochs.play.take(round, loss)
         if round in self._waiting:
             del self._waiting[round]

@@ -11,7 +11,7 @@ import numpy as np
 
 from belated.arrays import Floats
 from belated.baselines.restarting_exp3 import RestartingExp3
-from belated.learner.ftrl import Decision
+from belated.learner.decisions import Decision
 
 
 class Epoch(NamedTuple):

@@ -55,20 +55,19 @@ class Masoudian2024(Baseline):
     @property
     def backlog(self) -> int:
         """D_t, the number of outstanding rounds not skipped, summed over all rounds so far."""
-        return self._base.backlog
+        return self._base.status.backlog
 
     @property
     def estimated_losses(self) -> Floats:
         """Lobs: each arm's estimated total loss."""
-        return self._base.estimated_losses
+        return self._base.status.estimated_losses
 
     def ask(self) -> Decision:
         """Decide the next round."""
         own = self._base.ask()
         return self._rounds.open(own.arm, own.probability, self.backlog)
 
-    def tell(self, round: int, loss: float) -> None:
-        """Report the loss in [0, 1] of an earlier round: in any order, at any time, once."""
+    def _learn(self, round: int, loss: float) -> None:
         value, (_, probability, before) = self._rounds.close(round, loss)
         weight = probability / max(probability, implicit_exploration(before, self.backlog))
         # The base divides by its probability, which leaves lhat = loss / max{ x, lambda }.

@@ -6,7 +6,7 @@ from belated.arrays import Floats
 from belated.baselines.baseline import Baseline, one_hot
 from belated.baselines.open_rounds import OpenRounds
 from belated.baselines.seeds import generator_of
-from belated.learner.ftrl import Decision
+from belated.learner.decisions import Decision
 from belated.validation import whole_number
 
 
@@ -28,7 +28,7 @@ class OneArm(Baseline):
         """Decide the next round."""
         return self._rounds.open(self._arm, 1.0, None)
 
-    def tell(self, round: int, loss: float) -> None:
+    def _learn(self, round: int, loss: float) -> None:
         """Accept the loss in [0, 1] of an earlier round, once, and ignore it."""
         self._rounds.close(round, loss)
 

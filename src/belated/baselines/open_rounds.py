@@ -3,8 +3,8 @@
 from typing import Any, Generic, NamedTuple, TypeVar, final
 
 from belated.errors import DuplicateReport, UnknownRound
-from belated.learner.ftrl import Decision
-from belated.validation import as_loss, as_round
+from belated.learner.decisions import Decision, as_round
+from belated.validation import as_loss
 
 Note = TypeVar("Note")
 

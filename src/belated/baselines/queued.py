@@ -14,7 +14,7 @@ from belated.baselines.baseline import Baseline, one_hot
 from belated.baselines.delayed_ucb import DelayedUCB1
 from belated.baselines.open_rounds import OpenRounds
 from belated.baselines.seeds import Seeds
-from belated.learner.ftrl import Decision
+from belated.learner.decisions import Decision
 from belated.validation import whole_number
 
 
@@ -47,8 +47,7 @@ class Queued(Baseline):
         """Decide the next round."""
         return self._rounds.open(self._pick.arm, 1.0, None)
 
-    def tell(self, round: int, loss: float) -> None:
-        """Report the loss in [0, 1] of an earlier round: in any order, at any time, once."""
+    def _learn(self, round: int, loss: float) -> None:
         value, entry = self._rounds.close(round, loss)
         self._queues[entry.arm].append(value)
         while self._queues[self._pick.arm]:

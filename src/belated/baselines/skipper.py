@@ -54,8 +54,7 @@ class Skipper(Baseline):
         arm = int(self._generator.choice(self._n_arms, p=x))
         return self._rounds.open(arm, float(x[arm]), 0)
 
-    def tell(self, round: int, loss: float) -> None:
-        """Report the loss in [0, 1] of an earlier round: in any order, at any time, once."""
+    def _learn(self, round: int, loss: float) -> None:
         value, entry = self._rounds.close(round, loss)
         if entry.note:
             self._base.tell(entry.note, value)

@@ -16,7 +16,7 @@ from belated.baselines.baseline import Baseline
 from belated.baselines.open_rounds import OpenRounds
 from belated.baselines.seeds import generator_of
 from belated.errors import InvalidInput
-from belated.learner.ftrl import Decision
+from belated.learner.decisions import Decision
 from belated.validation import whole_number
 
 
@@ -53,7 +53,7 @@ class SOLID(Baseline):
         arm, x = self._policy.draw(0.0, self._beta(self._work))
         return self._rounds.open(arm, float(x[arm]), None)
 
-    def tell(self, round: int, loss: float) -> NoReturn:
+    def _learn(self, round: int, loss: float) -> NoReturn:
         """Raises InvalidInput, because the loss of one arm is not enough."""
         raise InvalidInput(f"SOLID needs the losses of all arms of round {round!r}. Call tell_vector(round, losses)")
 

@@ -14,7 +14,7 @@ from belated.baselines.argmin_policy import ArgminPolicy
 from belated.baselines.baseline import Baseline
 from belated.baselines.open_rounds import OpenRounds
 from belated.baselines.seeds import generator_of
-from belated.learner.ftrl import Decision
+from belated.learner.decisions import Decision
 from belated.validation import truth, whole_number
 
 
@@ -45,8 +45,7 @@ class TsallisReducedVariance(Baseline):
         arm, x = self._policy.draw(self._scale * math.sqrt(t), 0.0)
         return self._rounds.open(arm, float(x[arm]), np.where(x >= self._threshold / t, 0.5, 0.0))
 
-    def tell(self, round: int, loss: float) -> None:
-        """Report the loss in [0, 1] of an earlier round: in any order, at any time, once."""
+    def _learn(self, round: int, loss: float) -> None:
         value, (arm, probability, centre) = self._rounds.close(round, loss)
         self._policy.losses += centre
         self._policy.losses[arm] += (value - centre[arm]) / probability

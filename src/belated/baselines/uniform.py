@@ -8,7 +8,7 @@ from belated.arrays import Floats
 from belated.baselines.baseline import Baseline
 from belated.baselines.open_rounds import OpenRounds
 from belated.baselines.seeds import generator_of
-from belated.learner.ftrl import Decision
+from belated.learner.decisions import Decision
 from belated.validation import whole_number
 
 
@@ -25,7 +25,7 @@ class UniformRandom(Baseline):
         """Decide the next round."""
         return self._rounds.open(int(self._generator.integers(self._n_arms)), 1 / self._n_arms, None)
 
-    def tell(self, round: int, loss: float) -> None:
+    def _learn(self, round: int, loss: float) -> None:
         """Accept the loss in [0, 1] of an earlier round, once, and ignore it."""
         self._rounds.close(round, loss)
 

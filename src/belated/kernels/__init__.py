@@ -26,16 +26,17 @@ from belated.kernels.game import arrivals, expectation, play_block
 from belated.kernels.rounds import (
     decide,
     decide_batch,
+    enter_more_stale,
+    enter_stale,
     record,
     record_batch,
-    record_overtaken,
     solve,
     solve_and_decide,
     solve_and_decide_batch,
     solve_and_record,
     solve_and_record_batch,
 )
-from belated.kernels.shadow import choose
+from belated.kernels.shadow import SHADOW, choose
 from belated.kernels.shadow_game import play_shadow_block
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "LEDGER",
     "LOSSES",
     "ROWS",
+    "SHADOW",
     "SMALLEST_RATE",
     "V_MAX",
     "WAITS",
@@ -67,6 +69,8 @@ __all__ = [
     "decide",
     "decide_batch",
     "draw",
+    "enter_more_stale",
+    "enter_stale",
     "entry_point",
     "exp",
     "expectation",
@@ -78,7 +82,6 @@ __all__ = [
     "potential",
     "record",
     "record_batch",
-    "record_overtaken",
     "report",
     "solve",
     "solve_and_decide",

@@ -19,7 +19,7 @@ import numpy as np
 from belated.arrays import Integers
 from belated.kernels.argmin import LOSSES
 from belated.kernels.compiling import Policies, Record, Records, compiled
-from belated.kernels.shadow import measure
+from belated.kernels.shadow import SHADOW, has_shadow, measure
 
 CLOCK = np.dtype(
     [
@@ -43,11 +43,7 @@ CLOCK = np.dtype(
         ("late_charged", np.int64),
         ("late_base", np.float64),
         ("peak_uncharged", np.float64),  # the largest sum of (1 - charge) over all open rounds so far
-        ("switch_threshold", np.float64),  # 0: no shadow (shadow.py)
-        ("savings", np.float64),
-        ("squares", np.float64),
-        ("alarm", np.int64),
-        ("played", np.int64),  # which policy decides; without a shadow the only one, 0
+        ("shadow", SHADOW),  # all zero without a shadow
         ("rows", np.int64),  # rows of the ledger in use
         ("next_skip", np.int64),  # the first row that may still be counted
         ("next_cap", np.int64),  # the first row whose charge may still grow
@@ -59,10 +55,7 @@ LEDGER = np.dtype(
         ("arm", np.int64),
         ("probability", np.float64),  # > 0: waits; -j: told when j distributions had been computed; 0: discarded
         ("base", np.float64),  # drift at its round minus its own stability term
-        (
-            "bold_advantage",
-            np.float64,
-        ),  # with a shadow: how much likelier the bold policy was to draw the arm than the careful one
+        ("bold_advantage", np.float64),  # shadow.py; 0 without a shadow
     ]
 )
 
@@ -118,15 +111,16 @@ def step(alpha: float, beta: float) -> float:
 
 
 @compiled
-def stability(clock: Record, n_arms: int, alpha: float, beta: float) -> float:
+def stability(policies: Policies, alpha: float, beta: float) -> float:
     """What a round decided with these rates costs by itself: k / (alpha sqrt(k) + 2 beta)."""
-    entropy = 0.0 if clock.switch_threshold > 0 else beta  # with a shadow that of any beta <= beta_t
+    n_arms: int = policies.shape[2]
+    entropy = 0.0 if has_shadow(policies) else beta  # a shadow may play any beta from 0 to beta_t
     return min(1.0, n_arms / (alpha * math.sqrt(n_arms) + 2 * entropy))
 
 
 @compiled
 def enter(
-    clock: Record, ledger: Records, n_arms: int, arm: int, probability: float, advantage: float, cost: float
+    clock: Record, ledger: Records, policies: Policies, arm: int, probability: float, advantage: float, cost: float
 ) -> None:
     """Write the decision of the present round into the ledger and charge the round to the certificate."""
     clock.drift += cost
@@ -135,7 +129,7 @@ def enter(
     row.arm = arm
     row.probability = probability
     row.bold_advantage = advantage
-    row.base = clock.drift - stability(clock, n_arms, clock.alpha, clock.beta)
+    row.base = clock.drift - stability(policies, clock.alpha, clock.beta)
     clock.rows += 1
     clock.outstanding += 1
     clock.counted += 1
@@ -226,8 +220,7 @@ def report(clocks: Records, ledger: Records, policies: Policies, discard: bool, 
     clock.outstanding -= 1
     for i in range(policies.shape[0]):
         policies[i, LOSSES, row.arm] += loss / row.probability
-    if clock.switch_threshold > 0:
-        measure(clock, loss, row.bold_advantage)
+    measure(clock, loss, row.bold_advantage)
     clock.reported += 1
     clock.suffered += loss
     row.probability = -float(clock.solves)

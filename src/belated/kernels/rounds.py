@@ -7,7 +7,7 @@ from belated.kernels.argmin import LARGEST_RATE, SMALLEST_RATE, X, argmin
 from belated.kernels.clock import closed_charge, count, enter, penalty, settle, stability, step
 from belated.kernels.compiling import Policies, Record, Records, compiled
 from belated.kernels.draw import draw, normalise
-from belated.kernels.shadow import bold_advantage, choose
+from belated.kernels.shadow import bold_advantage, choose, has_shadow
 
 
 @compiled
@@ -16,12 +16,12 @@ def solve(clock: Record, policies: Policies, cdf: Floats, alpha: float, beta: fl
     settle(clock)
     clock.alpha = alpha
     clock.beta = beta
-    if clock.switch_threshold > 0:
+    if has_shadow(policies):
         choose(clock, policies, penalty(policies.shape[2], alpha, beta) + closed_charge(clock))
     else:
         argmin(policies[0], alpha, beta, clock.solves)
     clock.solves += 1
-    normalise(policies[clock.played, X], cdf)
+    normalise(policies[clock.shadow.played, X], cdf)
 
 
 @compiled
@@ -30,8 +30,8 @@ def _write_down(
 ) -> None:
     """Count the round and enter its decision, wherever it was drawn. Needs room in the ledger."""
     count(clock, ledger, patience, 0)
-    advantage = bold_advantage(policies, arm, probability) if clock.switch_threshold > 0 else 0.0
-    enter(clock, ledger, policies.shape[2], arm, probability, advantage, step(clock.alpha, clock.beta))
+    advantage = bold_advantage(policies, arm, probability)
+    enter(clock, ledger, policies, arm, probability, advantage, step(clock.alpha, clock.beta))
     clock.left -= 1
 
 
@@ -43,8 +43,8 @@ def decide(
     clock = clocks[0]
     if clock.rows == ledger.shape[0]:
         return 0, 0, 0.0
-    arm = draw(policies[clock.played, X], cdf, uniform)
-    probability = policies[clock.played, X, arm]
+    arm = draw(policies[clock.shadow.played, X], cdf, uniform)
+    probability = policies[clock.shadow.played, X, arm]
     _write_down(clock, ledger, policies, patience, arm, probability)
     return clock.round, arm, probability
 
@@ -106,7 +106,7 @@ def solve_and_record_batch(
 
 
 @compiled
-def record_overtaken(
+def enter_more_stale(
     clocks: Records,
     ledger: Records,
     policies: Policies,
@@ -119,27 +119,71 @@ def record_overtaken(
     dip: float,
     missed: int,
     surcharge: float,
-) -> int:
-    """Decisions drawn with the rates of an older state: the first one's round. Needs room for all.
+) -> None:
+    """Enter decisions drawn with the rates (alpha, beta) of an older state. Needs room for all.
 
-    bold_advantages:     with a shadow, those of the state they were drawn from; if there are none, the present ones
+    bold_advantages: those of the state they were drawn from. If there are none, the present ones are used
     dip:       by how much beta may have been lower for others meanwhile
-    missed:    rounds that were open then and are not now; each pays once more for each of these decisions
-    surcharge: 1 if an alarm was raised since then, else 0                      (docs/theory/certificate.md, "Replicas")
+    missed:    rounds that were open then and are not now. Each pays once more for each of these decisions
+    surcharge: 1 if an alarm was raised since then, else 0                 (docs/theory/certificate.md, "Replicas")
     """
-    clock, k = clocks[0], policies.shape[2]
-    first, cost = clock.round + 1, step(alpha, beta - dip)
-    excess = max(0.0, stability(clock, k, alpha, beta) - stability(clock, k, clock.alpha, clock.beta))
+    clock, is_given = clocks[0], bold_advantages.shape[0] > 0
+    cost = step(alpha, beta - dip)
+    excess = max(0.0, stability(policies, alpha, beta) - stability(policies, clock.alpha, clock.beta))
     for i in range(arms.shape[0]):
         count(clock, ledger, patience, missed)
-        advantage = 0.0
-        if clock.switch_threshold > 0:
-            is_given = bold_advantages.shape[0] > 0
-            advantage = bold_advantages[i] if is_given else bold_advantage(policies, arms[i], probabilities[i])
+        advantage = bold_advantages[i] if is_given else bold_advantage(policies, arms[i], probabilities[i])
         clock.charge += missed * cost + excess + surcharge
-        enter(clock, ledger, k, arms[i], probabilities[i], advantage, cost)
+        enter(clock, ledger, policies, arms[i], probabilities[i], advantage, cost)
         clock.left -= 1
-    return int(first)
+
+
+@compiled
+def enter_stale(
+    clocks: Records,
+    ledger: Records,
+    policies: Policies,
+    cdf: Floats,
+    patience: float,
+    arms: Integers,
+    probabilities: Floats,
+    bold_advantages: Floats,
+    alpha: float,
+    beta: float,
+    fall: float,
+    alarm: int,
+    old_alpha: float,
+    old_beta: float,
+    dip: float,
+    missed: int,
+) -> float:
+    """Solve for (alpha, beta), then enter decisions drawn from an older state. Needs room for all.
+
+    fall:  what the dip of beta costs once
+    alarm: 1 if the older state was already alarmed
+
+    Returns the surcharge of each decision. The solve itself may raise the alarm.
+    """
+    clock = clocks[0]
+    solve(clock, policies, cdf, alpha, beta)
+    clock.left = 0
+    clock.charge += fall
+    surcharge = 1.0 if clock.shadow.alarm > alarm else 0.0
+    enter_more_stale(
+        clocks,
+        ledger,
+        policies,
+        patience,
+        arms,
+        probabilities,
+        bold_advantages,
+        old_alpha,
+        old_beta,
+        dip,
+        missed,
+        surcharge,
+    )
+    return surcharge
 
 
 @compiled

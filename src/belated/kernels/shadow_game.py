@@ -41,7 +41,7 @@ def play_shadow_block(
         clock.beta = beta[t]
         choose(clock, policies, allowed[t])
         clock.solves += 1
-        x = policies[clock.played, X]
+        x = policies[clock.shadow.played, X]
         normalise(x, cdf)
         arm = draw(x, cdf, uniforms[i])
         arms[t] = arm

@@ -1,6 +1,7 @@
 """A learner's state as plain data: lists, numbers and strings that any JSON library keeps exactly."""
 
 import math
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,9 @@ from numpy.typing import NDArray
 
 from belated import kernels, tunings
 from belated.arrays import Floats
-from belated.errors import SnapshotError
+from belated.errors import InvalidInput, SnapshotError
+from belated.learner.arms import Arms, parse_arms
+from belated.learner.outcomes import OutcomeRange
 from belated.learner.state import State, blank
 from belated.tunings import Tuning
 
@@ -17,8 +20,8 @@ VERSION = 3
 KEPT_FIELDS = (  # of the clock; the others follow from the ledger
     *("round", "left", "solves", "backlog", "skipped", "alpha", "beta"),
     *("drift", "charge", "base", "late_base", "capped", "reported", "suffered", "peak_uncharged"),
-    *("savings", "squares", "alarm", "played"),
 )
+KEPT_SHADOW = ("savings", "squares", "alarm", "played")
 KEPT_ROWS = {"x": kernels.X, "v": kernels.V, "y": kernels.Y}  # of each policy; the rest but the losses is workspace
 TUNINGS = {cls.__name__: cls for cls in Tuning.__subclasses__() if cls.__module__ == tunings.__name__}
 
@@ -29,14 +32,15 @@ def encode(state: State) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
-        "n_arms": state.n_arms,
+        "arms": list(state.arms.names) or state.n_arms,
         "tuning": _encode_tuning(state.tuning),
         "refresh": state.refresh,
+        **({} if state.outcomes is None else {"outcomes": asdict(state.outcomes)}),
         "clock": {name: state.clock[name][0].item() for name in KEPT_FIELDS},
         "ledger": {name: used[name].tolist() for name in _columns(state.policies)},
         "estimated_losses": state.policies[0, kernels.LOSSES].tolist(),
         **_encode_policy(state.policies[0]),
-        **({"shadow": _encode_policy(state.policies[1])} if len(state.policies) > 1 else {}),
+        **({"shadow": _encode_shadow(state)} if len(state.policies) > 1 else {}),
         "generator": _encode_generator(state.generator),
         "uniforms": list(state.uniforms),
     }
@@ -51,13 +55,21 @@ def _encode_policy(policy: Floats) -> dict[str, list[float]]:
     return {name: policy[row].tolist() for name, row in KEPT_ROWS.items()}
 
 
+def _encode_shadow(state: State) -> dict[str, Any]:
+    """The careful policy, and the comparison of both."""
+    record = state.clock["shadow"]
+    return {**{name: record[name][0].item() for name in KEPT_SHADOW}, **_encode_policy(state.policies[1])}
+
+
 def decode(data: Any, tuning: Tuning | None = None) -> State:
     """The state of a snapshot; anything else is refused with a SnapshotError."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         hint = "; pass what json.loads gives" if isinstance(data, str | bytes) else ""
         raise SnapshotError(f"not a snapshot of a learner: expected a dict with format {FORMAT!r}{hint}")
     if type(data.get("version")) is not int or data["version"] != VERSION:
-        raise SnapshotError(f"snapshot version {data.get('version')!r} is not {VERSION}, the one this release reads")
+        raise SnapshotError(
+            f"the snapshot has version {data.get('version')!r}, but this release reads version {VERSION}"
+        )
     try:
         return _decode(data, tuning)
     except SnapshotError:
@@ -67,12 +79,10 @@ def decode(data: Any, tuning: Tuning | None = None) -> State:
 
 
 def _decode(data: dict[str, Any], tuning: Tuning | None) -> State:
-    n_arms, refresh = _integer(data, "n_arms"), _integer(data, "refresh")
-    losses = _array(
-        "estimated_losses", data["estimated_losses"], np.dtype(float), n_arms
-    )  # before room is made for so many arms
+    arms, refresh = _decode_arms(data["arms"]), _integer(data, "refresh")
+    losses = _array("estimated_losses", data["estimated_losses"], np.dtype(float), arms.n)  # before memory is reserved
     tuning = _decode_tuning(data["tuning"], tuning)
-    clock, policies = blank(n_arms, tuning)
+    clock, policies = blank(arms.n, tuning)
     for name in KEPT_FIELDS:
         clock[name] = _array(name, [data["clock"][name]], kernels.CLOCK[name], 1)
     rows = len(data["ledger"]["round"])
@@ -80,16 +90,30 @@ def _decode(data: dict[str, Any], tuning: Tuning | None) -> State:
     for name in _columns(policies):
         ledger[name][:rows] = _array(name, data["ledger"][name], kernels.LEDGER[name], rows)
     policies[:, kernels.LOSSES] = losses
-    sources = [data] if len(policies) == 1 else [data, _dictionary(data, "shadow")]
-    for policy, source in zip(policies, sources, strict=True):
-        for name, row in KEPT_ROWS.items():
-            policy[row] = _array(name, source[name], np.dtype(float), n_arms)
+    _decode_policy(policies[0], data)
+    if len(policies) > 1:
+        shadow = _dictionary(data, "shadow")
+        _decode_policy(policies[1], shadow)
+        for name in KEPT_SHADOW:
+            clock["shadow"][name] = _array(name, [shadow[name]], kernels.SHADOW[name], 1)
     uniforms = _array("uniforms", data["uniforms"], np.dtype(float), len(data["uniforms"])).tolist()
-    arrays = clock, policies, ledger
-    state = State(n_arms, tuning, refresh, *arrays, _decode_generator(data["generator"]), uniforms)
-    _check(state, rows)
+    outcomes = OutcomeRange(**_dictionary(data, "outcomes")) if "outcomes" in data else None
+    _check(clock[0], ledger[:rows], policies, refresh, uniforms)
     _derive(clock[0], ledger[:rows])
-    return state
+    generator = _decode_generator(data["generator"])
+    return State(arms, tuning, refresh, outcomes, clock, policies, ledger, generator, uniforms)
+
+
+def _decode_arms(arms: Any) -> Arms:
+    try:
+        return parse_arms(arms)
+    except InvalidInput as error:
+        raise SnapshotError(f"the snapshot is damaged: {error}") from None
+
+
+def _decode_policy(policy: Floats, data: dict[str, Any]) -> None:
+    for name, row in KEPT_ROWS.items():
+        policy[row] = _array(name, data[name], np.dtype(float), policy.shape[1])
 
 
 def _dictionary(data: dict[str, Any], name: str) -> dict[str, Any]:
@@ -128,28 +152,26 @@ def _largest_charge(clock: Any, n_arms: int) -> float:
     return float(clock["round"]) * (3 + float(clock["round"]) + float(clock["beta"]) * math.log(n_arms))
 
 
-def _check(state: State, rows: int) -> None:
-    """What the kernels rely on: they do not check it again."""
-    clock, ledger, losses = state.clock[0], state.ledger[:rows], state.policies[:, kernels.LOSSES]
+def _check(clock: Any, ledger: Any, policies: Floats, refresh: int, uniforms: list[float]) -> None:
+    """Refuse what the kernels rely on and do not check again."""
+    n_arms, losses = policies.shape[2], policies[:, kernels.LOSSES]
     probabilities = ledger["probability"]
-    x, v, y = (state.policies[:, row] for row in KEPT_ROWS.values())
+    x, v, y = (policies[:, row] for row in KEPT_ROWS.values())
     is_late = (probabilities < 0) & (probabilities == -float(clock["solves"]))
     charged = ledger["round"] > clock["capped"]
     is_solved = clock["solves"] >= 1
     sound = {
-        "n_arms": state.n_arms >= 1,
-        "refresh": state.refresh >= 1 and clock["left"] <= (state.refresh if is_solved else 0),
+        "refresh": refresh >= 1 and clock["left"] <= (refresh if is_solved else 0),
         "round": 0 <= clock["round"] <= 2**53 and 0 <= clock["solves"] <= clock["round"],
         "backlog": 0 <= clock["backlog"] <= 2**62,
         "skipped": 0 <= clock["skipped"] <= clock["round"],
         "capped": 0 <= clock["capped"] <= clock["round"],
         "rates": min(clock["alpha"], clock["beta"]) >= 0 and max(clock["alpha"], clock["beta"]) <= kernels.LARGEST_RATE,
-        "charge": 0 <= clock["charge"] <= _largest_charge(clock, state.n_arms)
-        and 0 <= clock["drift"] <= clock["round"],
+        "charge": 0 <= clock["charge"] <= _largest_charge(clock, n_arms) and 0 <= clock["drift"] <= clock["round"],
         "base": _close(clock["base"], ledger["base"][charged]),
         "late_base": _close(clock["late_base"], ledger["base"][charged & is_late]),
         "ledger.round": (np.diff(ledger["round"], prepend=0, append=clock["round"] + 1) > 0).all(),
-        "ledger.arm": ((ledger["arm"] >= 0) & (ledger["arm"] < state.n_arms)).all(),
+        "ledger.arm": ((ledger["arm"] >= 0) & (ledger["arm"] < n_arms)).all(),
         "ledger.probability": (is_late | ((probabilities >= 1e-300) & (probabilities <= 1))).all(),
         "estimated_losses": ((losses >= 0) & (losses <= 1e300)).all(),
         "x": (x >= 0).all() and ((np.abs(x.sum(axis=1) - 1) < 1e-9).all() if is_solved else not x.any()),
@@ -157,21 +179,18 @@ def _check(state: State, rows: int) -> None:
         "y": (np.abs(np.log(np.maximum(y, 1e-300)) - v) < 1e-9).all() or not is_solved,
         "reported": 0 <= clock["suffered"] <= clock["reported"] <= clock["round"],
         "peak_uncharged": 0 <= clock["peak_uncharged"] <= clock["round"],
-        "shadow": _is_sound_shadow(clock, len(state.policies) > 1),
-        "uniforms": all(0 <= uniform < 1 for uniform in state.uniforms),
+        "shadow": _is_sound_shadow(clock["shadow"]),
+        "uniforms": all(0 <= uniform < 1 for uniform in uniforms),
     }
     for name, is_sound in sound.items():
         if not is_sound:
             raise SnapshotError(f"the snapshot is damaged: {name} is out of range or contradicts the rest")
 
 
-def _is_sound_shadow(clock: Any, has_shadow: bool) -> bool:
-    """Without a shadow all its fields are 0; with one, the alarm makes it careful for ever."""
-    fields = clock["savings"], clock["squares"], clock["alarm"], clock["played"]
-    if not has_shadow:
-        return not any(fields)
-    is_consistent = clock["alarm"] in (0, 1) and clock["played"] in (0, 1) and clock["alarm"] <= clock["played"]
-    return bool(clock["squares"] >= 0 and is_consistent)
+def _is_sound_shadow(shadow: Any) -> bool:
+    """An alarm makes it careful for ever. All is 0 without a shadow, which is sound too."""
+    is_consistent = shadow["alarm"] in (0, 1) and shadow["played"] in (0, 1) and shadow["alarm"] <= shadow["played"]
+    return bool(shadow["squares"] >= 0 and is_consistent)
 
 
 def _close(total: float, bases: Floats) -> bool:

@@ -9,7 +9,8 @@ import numpy as np
 from belated.arrays import Floats
 from belated.errors import InvalidInput
 from belated.replay.decision_log import Log
-from belated.validation import as_float, truth
+from belated.scalars import as_float
+from belated.validation import truth
 
 
 @final

@@ -1,4 +1,4 @@
-"""Decisions drawn from an older state of a learner: what they did not know (docs/theory/certificate.md, "Replicas")."""
+"""What decisions drawn from an older state of a learner did not know (docs/theory/certificate.md, "Replicas")."""
 
 from typing import Any, NamedTuple
 
@@ -8,7 +8,7 @@ from belated.tunings import Tuning
 
 
 class Drawn(NamedTuple):
-    """What a learner had counted when decisions were drawn from its distribution: keep it with them."""
+    """What a learner had counted when decisions were drawn from its distribution. Keep it with them."""
 
     round: int  # decisions entered
     outstanding: int
@@ -17,11 +17,11 @@ class Drawn(NamedTuple):
     alarm: int
 
 
-class Outlook(NamedTuple):
-    """All that is needed to draw the coming decision elsewhere."""
+class DrawContext(NamedTuple):
+    """What a draw elsewhere needs."""
 
     x: Floats  # the probability of each arm
-    bold_advantages: Floats  # (y - z) / x of each arm; 0 without a shadow (docs/theory/shadow.md)
+    bold_advantages: Floats  # (y - z) / x of each arm, 0 without a shadow (docs/theory/shadow.md)
     drawn: Drawn
 
 
@@ -32,18 +32,18 @@ class Lag(NamedTuple):
     beta: float
     dip: float  # by how much beta may have fallen since then
     missed: int  # rounds that were outstanding then, and are not now
-    surcharge: float  # 1 if an alarm was raised since then, also by the solve before they are entered
+    surcharge: float = 0.0  # 1 if an alarm was raised since then, also by the solve before they are entered
 
 
 def drawn_now(clock: Any) -> Drawn:
     """What the coming decision will rest on."""
     counted = int(clock["counted"] - clock["late_counted"])
     counts = int(clock["round"]), int(clock["outstanding"]), counted, int(clock["backlog"])
-    return Drawn(*counts, int(clock["alarm"]))
+    return Drawn(*counts, int(clock["shadow"]["alarm"]))
 
 
 def rates_of(drawn: Drawn, tuning: Tuning, n_arms: int, arrived: int = 0) -> tuple[float, float]:
-    """The rates of the coming decision, if so many reports had arrived in addition."""
+    """The rates of the coming decision if `arrived` more reports had come."""
     if n_arms == 1:
         return 1.0, 0.0  # nothing to choose, and ln k = 0
     counted = max(0, drawn.counted - arrived)
@@ -51,12 +51,12 @@ def rates_of(drawn: Drawn, tuning: Tuning, n_arms: int, arrived: int = 0) -> tup
 
 
 def lag_since(drawn: Drawn, clock: Any, tuning: Tuning, n_arms: int) -> Lag:
-    """What has happened since; an InvalidInput if it was no earlier state of this learner."""
+    """What has happened since. An InvalidInput if it was no earlier state of this learner."""
     now = drawn_now(clock)
     missed = (now.round - now.outstanding) - (drawn.round - drawn.outstanding)
     is_earlier = drawn.round <= now.round and missed >= 0 and 0 <= drawn.backlog <= now.backlog
     if not (is_earlier and 0 <= drawn.counted <= drawn.outstanding <= drawn.round):
-        raise InvalidInput(f"{drawn} is no earlier state of this learner, which is at {now}")
+        raise InvalidInput(f"{drawn} is not an earlier state of this learner, which is at {now}")
     alpha, beta = rates_of(drawn, tuning, n_arms)
     dip = max(0.0, beta - rates_of(drawn, tuning, n_arms, missed)[1])
-    return Lag(alpha, beta, dip, missed, surcharge=0.0)
+    return Lag(alpha, beta, dip, missed)

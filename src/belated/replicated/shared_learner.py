@@ -1,25 +1,50 @@
-"""A learner whose decisions are drawn in many places, each from a copy that has folded the events up to some place.
+"""A learner whose copies draw decisions on several machines.
 
-All copies fold the same numbered events in the same order, and so agree to the last bit. What a copy had not folded
-when it drew was outstanding for its decision: lag is delay (docs/theory/certificate.md, "Replicas").
+All copies fold the same numbered events in the same order, so they agree to the last bit. An event that a copy had not
+folded when it drew was outstanding for its decision. So lag is delay (docs/theory/certificate.md, "Replicas").
 """
 
+import math
 from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
+from enum import Enum
 from typing import Any, Self, final
 
 import numpy as np
 
+from belated import kernels
 from belated.errors import InvalidInput
-from belated.learner.ftrl import FTRL, Decision
-from belated.replicated.lag import Drawn, Lag
+from belated.learner import rounds
+from belated.learner.ftrl import FTRL, state_of
+from belated.replicated.lag import DrawContext, Drawn, Lag, drawn_now, lag_since
 from belated.tunings import Tuning
+from belated.validation import as_arms, as_bold_advantages, as_loss, as_probabilities, as_probability
+
+
+class Freshness(Enum):
+    """How the state that decisions were drawn from relates to the present one."""
+
+    CURRENT = "nothing has happened since"
+    IN_FORCE = "only decisions have happened since, so the distribution in force is the same"
+    MORE = "they were drawn together with the decisions entered last"
+    STALE = "it is older"
+    MORE_STALE = "it is older, and they were drawn together with the decisions entered last"
+
+    @property
+    def is_more(self) -> bool:
+        """Whether they were drawn together with the decisions entered last."""
+        return self in (Freshness.MORE, Freshness.MORE_STALE)
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the state they were drawn from must be known to enter them."""
+        return self in (Freshness.STALE, Freshness.MORE_STALE)
 
 
 @final
-class Places:
-    """The rounds that wait, by the places of their decisions; 16 bytes each."""
+class WaitingRounds:
+    """The rounds without a report, by the event number of their decision. 16 bytes each."""
 
     def __init__(self, seqs: bytes = b"", rounds: bytes = b"") -> None:
         self._seqs, self._rounds, self._gone = _array(seqs), _array(rounds), 0
@@ -28,12 +53,12 @@ class Places:
         return len(self._seqs) - self._gone
 
     def add(self, seqs: Sequence[int], first: int) -> None:
-        """Decisions at these places have the rounds from `first` on."""
+        """Add the rounds from `first` on."""
         self._seqs.extend(seqs)
         self._rounds.extend(range(first, first + len(seqs)))
 
     def take(self, seq: int) -> int:
-        """The round of the decision at this place, which waits no longer; 0 if it did not."""
+        """Remove the decision with this number and return its round. 0 if it was not waiting."""
         found = bisect_left(self._seqs, seq)
         if found == len(self._seqs) or self._seqs[found] != seq:
             return 0
@@ -46,7 +71,7 @@ class Places:
         return round
 
     def state(self) -> tuple[bytes, bytes]:
-        """Those that wait."""
+        """The waiting ones as bytes."""
         seqs, rounds = np.array(self._seqs, np.int64), np.array(self._rounds, np.int64)
         return seqs[rounds > 0].tobytes(), rounds[rounds > 0].tobytes()
 
@@ -57,16 +82,41 @@ def _array(numbers: bytes) -> "array[int]":
 
 @final
 class SharedLearner:
-    """FTRL over numbered events; `seen` of a decision is the last event that its copy had folded when it drew."""
+    """FTRL over numbered events. `seen` of a decision is the last event that its copy had folded when it drew.
+
+    >>> shared = SharedLearner(FTRL(2, seed=0), last=0)
+    >>> context = shared.draw_context()
+    >>> shared.enter([1], 0, [1], [float(context.x[1])], context.drawn)
+    >>> shared.tell(2, decision=1, loss=0.5)
+    >>> shared.learner.round, shared.last
+    (1, 2)
+    """
 
     def __init__(self, learner: FTRL, last: int) -> None:
-        if learner.refresh != 1:
-            raise InvalidInput(f"a shared learner solves for every draw: refresh must be 1, got {learner.refresh}")
-        self.learner, self.last = learner, last  # the place of the newest event
-        self._solved, self._moved = last, 0  # the events that the distribution in force knows; the first after them
+        self.learner, self.last = learner, last  # the number of the newest event
+        self._state = state_of(learner)
+        if self._state.refresh != 1:
+            raise InvalidInput(f"a shared learner solves for every draw: refresh must be 1, got {self._state.refresh}")
+        self._solved, self._moved = last, 0  # the events that the distribution in force knows, and the first after them
         self._seen = -1  # of the decisions entered last, while nothing else has happened
         self._lag: Lag | None = None  # and their lag, if they had one
-        self._places = Places()
+        self._waiting = WaitingRounds()
+
+    def draw_context(self) -> DrawContext:
+        """What a copy draws from, and what `enter` needs if others write meanwhile."""
+        with self._state.lock:
+            policies, played = rounds.coming_policies(self._state)
+            drawn = drawn_now(self._state.clock[0])
+        x, lead = policies[played, kernels.X].copy(), policies[0, kernels.X] - policies[-1, kernels.X]
+        return DrawContext(x, np.divide(lead, x, out=np.zeros_like(x), where=x > 0), drawn)
+
+    def freshness(self, seen: int) -> Freshness:
+        """How old the state is that decisions with this `seen` were drawn from."""
+        if seen == self._seen:
+            return Freshness.MORE if self._lag is None else Freshness.MORE_STALE
+        if seen >= self.last:
+            return Freshness.CURRENT
+        return Freshness.IN_FORCE if self._solved <= seen < self._moved else Freshness.STALE
 
     def enter(
         self,
@@ -77,39 +127,57 @@ class SharedLearner:
         drawn: Drawn | None,
         bold_advantages: Sequence[float] = (),
     ) -> None:
-        """Decisions drawn together, with the bold_advantages of their copy's outlook if its tuning has a shadow.
+        """Enter decisions that were drawn together. Splitting a batch does not change the result.
 
-        Half of them and then the other half makes no difference.
+        drawn, bold_advantages: from the `draw_context` of their copy. Needed if they are stale.
         """
-        first = self.learner.round + 1
-        if self.is_more(seen):
-            self.learner.record_batch(arms, probabilities, lag=self._lag, bold_advantages=bold_advantages, is_more=True)
-        elif seen >= self.last:  # nothing has happened since: as if it had been drawn here and now
-            self._begin(seqs[0], seen, None)
-            if len(seqs) == 1:
-                self.learner.record(arms[0], probabilities[0])  # the same, at a third of the cost
+        state, freshness = self._state, self.freshness(seen)
+        chosen, chances = as_arms(arms, state.n_arms), as_probabilities(probabilities)
+        if not len(seqs) == chosen.size == chances.size:
+            raise InvalidInput(
+                f"each decision needs an arm and a probability, got {len(seqs)} decisions, {chosen.size} arms, "
+                f"{chances.size} probabilities"
+            )
+        with state.lock:
+            first = state.round.item() + 1
+            if freshness.is_stale:
+                advantages = as_bold_advantages(bold_advantages, chosen.size)
+                if len(state.policies) == 1:
+                    advantages = np.zeros(0)  # all are 0 without a shadow
+                self._enter_stale(seqs[0], seen, drawn, freshness, (chosen, chances, advantages))
+            elif freshness is Freshness.CURRENT:
+                if len(seqs) == 1:
+                    rounds.record(state, int(chosen[0]), float(chances[0]))  # the same, at a third of the cost
+                else:
+                    rounds.record_batch(state, chosen, chances)
+                self._begin(seqs[0], seen, None)
             else:
-                self.learner.record_batch(arms, probabilities)
-        elif self.is_overtaken(seen):
-            if drawn is None:
-                raise InvalidInput(f"the decision at place {seqs[0]} was drawn at place {seen}, from what is not known")
-            self._begin(seqs[0], seen, self.learner.overtake(drawn))
-            self.learner.record_batch(arms, probabilities, lag=self._lag, bold_advantages=bold_advantages)
-        else:  # drawn from the distribution in force
-            self._seen, self._lag = seen, None
-            self.learner.record_batch(arms, probabilities, is_more=True)
-        self._places.add(seqs, first)
+                rounds.record_batch(state, chosen, chances, is_more=True)
+                self._seen, self._lag = seen, None
+        self._waiting.add(seqs, first)
         self.last = seqs[-1]
 
-    def is_overtaken(self, seen: int) -> bool:
-        """Whether decisions that have seen no more were drawn from an older state: then it must be known."""
-        if self.is_more(seen):
-            return self._lag is not None
-        return seen < self.last and not self._solved <= seen < self._moved
-
-    def is_more(self, seen: int | None) -> bool:
-        """Whether decisions that have seen so much were drawn together with the last ones."""
-        return seen == self._seen
+    def _enter_stale(
+        self, seq: int, seen: int, drawn: Drawn | None, freshness: Freshness, batch: tuple[Any, Any, Any]
+    ) -> None:
+        """One kernel call, which solves before the first of them."""
+        state, size = self._state, batch[0].size
+        if freshness is Freshness.STALE:
+            if drawn is None:
+                raise InvalidInput(f"the decision at entry {seq} was drawn after entry {seen}, from an unknown state")
+            lag = lag_since(drawn, state.clock[0], state.tuning, state.n_arms)
+            rates = rounds.checked(state, rounds.coming_rates(state))
+            rounds.make_room(state, size)
+            fall = lag.dip * math.log(state.n_arms)
+            arrays = state.clock, state.ledger, state.policies, state.cdf
+            surcharge = kernels.enter_stale(
+                *arrays, state.patience, *batch, *rates, fall, drawn.alarm, lag.alpha, lag.beta, lag.dip, lag.missed
+            )
+            self._begin(seq, seen, lag._replace(surcharge=surcharge))
+        elif self._lag is not None:
+            rounds.make_room(state, size)
+            arrays_ = state.clock, state.ledger, state.policies
+            kernels.enter_more_stale(*arrays_, state.patience, *batch, *tuple[Any, ...](self._lag))
 
     def _begin(self, seq: int, seen: int, lag: Lag | None) -> None:
         self._solved, self._moved, self._seen, self._lag = self.last, seq, seen, lag
@@ -118,39 +186,52 @@ class SharedLearner:
         self.last, self._seen, self._lag = seq, -1, None
 
     def _take(self, seq: int, decision: int) -> int:
-        round = self._places.take(decision)
+        round = self._waiting.take(decision)
         if not round:
-            raise InvalidInput(f"the decision at place {decision} does not wait for feedback")
+            raise InvalidInput(f"the decision at entry {decision} is not waiting for a report")
         self._happened(seq)
         return round
 
     def tell(self, seq: int, decision: int, loss: float) -> None:
-        """The loss of the decision at this place has come."""
-        self.learner.tell(self._take(seq, decision), loss)
+        """Report the loss in [0, 1] of the decision with this number."""
+        value = as_loss(loss)
+        with self._state.lock:
+            rounds.tell(self._state, self._take(seq, decision), value)
 
     def give_up(self, seq: int, decision: int) -> None:
-        """It will not come."""
-        self.learner.give_up(self._take(seq, decision))
+        """Stop waiting for the decision with this number."""
+        with self._state.lock:
+            rounds.give_up(self._state, self._take(seq, decision))
 
     def amend(self, seq: int, arm: int, probability: float, old: float | None, new: float) -> None:
-        """The loss of a decision that does not wait any more has been another; None: it had been closed."""
+        """Correct the loss of a decision that was reported, or bring that of one that was given up (old is None).
+
+        The journal cannot be wrong, so the round is not checked. Rounding errors, which may contradict the sums after
+        many amendments, are cut off.
+        """
+        state = self._state
+        change = as_loss(new) - (0.0 if old is None else as_loss(old))
+        [index], chance = as_arms([arm], state.n_arms).tolist(), as_probability(probability)
+        rounds.check_amendable(state, f"at entry {seq}")
         self._happened(seq)
-        self.learner.amend(Decision(1, arm, probability), old, new, is_checked=False)
+        with state.lock:
+            arrays = state.clock, state.ledger, state.policies
+            kernels.amend(*arrays, 0, index, chance, change, int(old is None), False)  # noqa: FBT003
 
     def state(self) -> dict[str, Any]:
         """All of it, as plain data."""
         return {
             "learner": self.learner.snapshot(),
-            "places": self._places.state(),
+            "waiting": self._waiting.state(),
             "at": (self.last, self._solved, self._moved, self._seen),
             "lag": self._lag,
         }
 
     @classmethod
     def restore(cls, state: dict[str, Any], tuning: Tuning | None = None) -> Self:
-        """The same, to the last bit; `tuning` as for a learner."""
+        """The same, to the last bit. `tuning` as for a learner."""
         shared = cls(FTRL.restore(state["learner"], tuning), 0)
-        shared._places = Places(*state["places"])
+        shared._waiting = WaitingRounds(*state["waiting"])
         shared.last, shared._solved, shared._moved, shared._seen = state["at"]
         shared._lag = None if state["lag"] is None else Lag(*state["lag"])
         return shared

@@ -153,11 +153,11 @@ def test_a_decision_brings_the_edge_it_was_drawn_with(fleet: Fleet) -> None:
     for decision in early[20:]:
         one.tell(decision, float(decision.arm != "a"), word="loss")
         one.decide()
-    drawn = two["layout"].learner.outlook().bold_advantages
+    drawn = two["layout"].shared.draw_context().bold_advantages
     [late] = two.decide()
     fleet.agree()
-    now, learner = one["layout"].learner.outlook().bold_advantages, one["layout"].learner
-    entered = learner._ledger["bold_advantage"][int(learner._clock["rows"][0]) - 1]
+    now, learner = one["layout"].shared.draw_context().bold_advantages, one["layout"].learner
+    entered = learner._state.ledger["bold_advantage"][int(learner._state.clock["rows"][0]) - 1]
     arm = "abc".index(late.arm)
     assert entered == drawn[arm] != now[arm]
 

@@ -21,8 +21,9 @@ from belated.lab.games.curves import Curves
 from belated.lab.games.driver import Make
 from belated.lab.games.play import play as play_games
 from belated.lab.problems.problem import Problem
+from belated.learner.decisions import as_round
 from belated.learner.ftrl import FTRL, Decision
-from belated.replicated.lag import Outlook
+from belated.replicated.lag import DrawContext
 from belated.replicated.shared_learner import SharedLearner
 from belated.tunings import Tuning
 from belated.validation import as_loss, whole_number
@@ -85,7 +86,7 @@ class OneJournal:
         self._ahead: deque[_Written] = deque()  # what it has not folded yet
         self._last = 0  # the place of the newest entry
         self._places: dict[int, int] = {}  # of the decisions that wait
-        self._outlook: Outlook | None = None
+        self._context: DrawContext | None = None
 
     @property
     def outstanding(self) -> int:
@@ -93,15 +94,15 @@ class OneJournal:
 
     def _write(self, fold: Callable[[SharedLearner], None]) -> None:
         self._ahead.append(_Written(self.round, fold))
-        self._outlook = None
+        self._context = None
 
-    def _look(self) -> Outlook:
+    def _look(self) -> DrawContext:
         while self._ahead and self._ahead[0].round + self._lag <= self.round:
             self._ahead.popleft().fold(self._behind)
-            self._outlook = None
-        if self._outlook is None:
-            self._outlook = self._behind.learner.outlook()
-        return self._outlook
+            self._context = None
+        if self._context is None:
+            self._context = self._behind.draw_context()
+        return self._context
 
     def distribution(self) -> Floats:
         """x of the coming round."""
@@ -117,9 +118,9 @@ class OneJournal:
         self._places[self.round] = self._last
         return Decision(self.round, arm, float(x[arm]))
 
-    def tell(self, round: int, loss: float) -> None:
-        """Report the loss of an earlier round, in any order, once."""
-        checked = as_loss(loss)
+    def tell(self, decision: Decision | int, loss: float) -> None:
+        """Report the loss of an earlier decision or its round, in any order, once."""
+        round, checked = as_round(decision), as_loss(loss)
         place = self._places.pop(_open(round, self.round, self._places))
         self._last += 1
         self._write(partial(SharedLearner.tell, seq=self._last, decision=place, loss=checked))
@@ -191,9 +192,9 @@ class Apart:
         self._deciders_of[self.round], self._decider = self._decider, self._next_decider()
         return Decision(self.round, arm, float(x[arm]))
 
-    def tell(self, round: int, loss: float) -> None:
-        """Report the loss of an earlier round, in any order, once."""
-        checked = as_loss(loss)
+    def tell(self, decision: Decision | int, loss: float) -> None:
+        """Report the loss of an earlier decision or its round, in any order, once."""
+        round, checked = as_round(decision), as_loss(loss)
         by = self._deciders_of.pop(_open(round, self.round, self._deciders_of))
         self._copies[by].tell(round, checked)
         self._x = None

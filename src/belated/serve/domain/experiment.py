@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from belated.learner.ftrl import FTRL
+from belated.learner.outcomes import OutcomeRange
 from belated.replicated.shared_learner import SharedLearner
 from belated.serve.domain.clock import MICROSECONDS
 from belated.serve.domain.entries import Entry, EntryKind, Rest, rest_of
@@ -95,13 +96,15 @@ class Experiment:
     def apply_decisions(self, entries: list[Entry]) -> None:
         """Apply decisions drawn from one distribution."""
         first, era = entries[0], self._era_of(entries[0])
-        if self.counts.decisions + 1 >= self.history.next and era is self.era and not self.shared.is_more(first.seen):
+        seen = first.seen or 0
+        freshness = self.shared.freshness(seen)
+        if self.counts.decisions + 1 >= self.history.next and era is self.era and not freshness.is_more:
             self._remember(first)
         arms = [self._index_in(era, entry.arm or 0) for entry in entries]
         probabilities = [entry.probability or 0.0 for entry in entries]
         if era is self.era:
-            seqs, seen, rests = [entry.seq for entry in entries], first.seen or 0, list[Rest]()
-            if first.drawn is not None and self.shared.is_overtaken(seen):
+            seqs, rests = [entry.seq for entry in entries], list[Rest]()
+            if first.drawn is not None and freshness.is_stale:
                 rests = list(map(rest_of, entries))
             bold_advantages = [rest.bold_advantage for rest in rests]
             self.shared.enter(seqs, seen, arms, probabilities, rests[0].drawn if rests else None, bold_advantages)
@@ -126,9 +129,9 @@ class Experiment:
 
     def apply_outcome(self, entry: Entry) -> None:
         """Apply an outcome."""
-        outcome, decided_at = self.settings.outcome, entry.decided_at or 0
-        loss = None if entry.value is None else outcome.loss(entry.value)
-        before = None if entry.old is None else outcome.loss(entry.old)
+        outcomes, decided_at = self.outcomes, entry.decided_at or 0
+        loss = None if entry.value is None else outcomes.loss(entry.value)
+        before = None if entry.old is None else outcomes.loss(entry.old)
         self._teach(entry, loss, before)
         self._observe(entry, loss, before)
         if loss is not None and before is not None:  # at most this much, by the proof in docs/theory/service.md
@@ -161,10 +164,15 @@ class Experiment:
             self.shared.tell(entry.seq, entry.decision or 0, loss)
 
     @cached_property
+    def outcomes(self) -> OutcomeRange:
+        """The range of its outcomes."""
+        return self.settings.outcome.build()
+
+    @cached_property
     def _assumed(self) -> float | None:
         """The loss to assume for a decision without an outcome."""
         default = self.settings.default_outcome
-        return None if default is None else self.settings.outcome.loss(default)
+        return None if default is None else self.outcomes.loss(default)
 
     def _observe(self, entry: Entry, loss: float | None, before: float | None) -> None:
         """Add the outcome to the statistics of its era's arms."""
@@ -190,7 +198,7 @@ class Experiment:
         """Start a new era. The arms that stay keep a head start."""
         change = msgspec.json.decode(entry.body or b"", type=ArmChange)
         self.era.proven, self.era.measured = self._own_certificates()
-        estimates = dict(zip(self.era.arms, self.learner.estimated_losses.tolist(), strict=True))
+        estimates = dict(zip(self.era.arms, self.learner.status.estimated_losses.tolist(), strict=True))
         self.past.append(self.era)
         retired = {self.arms.index(name) for name in change.retire}
         for name in change.add:
@@ -239,7 +247,8 @@ class Experiment:
 
     def state(self) -> dict[str, Any]:
         """Return the whole state as plain data."""
-        plain = {name: value for name, value in vars(self).items() if name not in ("shared", "_local", "_assumed")}
+        derived = ("shared", "_local", "_assumed", "outcomes")
+        plain = {name: value for name, value in vars(self).items() if name not in derived}
         return {**plain, "shared": self.shared.state()}
 
     @classmethod

@@ -9,11 +9,11 @@ from msgspec import UNSET, Meta, UnsetType
 from belated import tunings
 from belated.errors import ImproperRule, InvalidInput
 from belated.learner.ftrl import FTRL
+from belated.learner.outcomes import OutcomeRange
 
 MAX_ARMS: Final = 1_000
 MAX_NAME: Final = 100
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-WIDEST: Final = 1e100
 LONGEST_WAIT: Final = 10 * 366 * 86_400.0  # ten years
 
 Name = Annotated[
@@ -28,32 +28,16 @@ ArmName = Annotated[str, Meta(min_length=1, max_length=MAX_NAME, description="An
 Positive = Annotated[float, Meta(gt=0, le=1e6)]
 
 
-class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class OutcomeChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The range of outcomes, and which end is better: rewards (higher) or losses (lower)."""
 
     lowest: float = 0.0
     highest: float = 1.0
     better: Literal["higher", "lower"] = "higher"
 
-    @property
-    def word(self) -> str:
-        """What a report calls the outcome."""
-        return "reward" if self.better == "higher" else "loss"
-
-    def loss(self, value: float) -> float:
-        """An outcome as a loss from 0 to 1."""
-        share = (value - self.lowest) / (self.highest - self.lowest)
-        return min(1.0, max(0.0, 1.0 - share if self.better == "higher" else share))
-
-    def value(self, loss: float) -> float:
-        """A loss from 0 to 1 as an outcome."""
-        share = 1.0 - loss if self.better == "higher" else loss
-        return self.lowest + share * (self.highest - self.lowest)
-
-    def check(self, name: str, value: float) -> None:
-        """Refuse what lies outside the range."""
-        if not self.lowest <= value <= self.highest:
-            raise InvalidInput(f"{name} must lie between {self.lowest:g} and {self.highest:g}, got {value!r}")
+    def build(self) -> OutcomeRange:
+        """The range itself, or an InvalidInput. It is no Struct, because the library does not need msgspec."""
+        return OutcomeRange(self.lowest, self.highest, self.better)
 
 
 class TuningChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -91,7 +75,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: Name
     arms: Annotated[list[ArmName], Meta(min_length=1, max_length=MAX_ARMS, description="The options, by name.")]
-    outcome: Outcome = Outcome()
+    outcome: OutcomeChoice = OutcomeChoice()
     tuning: TuningChoice = TuningChoice()
     reward_wait: (
         Annotated[
@@ -108,15 +92,14 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if not NAME.fullmatch(self.name):  # a pattern's $ lets a final line break through
             raise InvalidInput(f"name must have only letters, digits, dots, dashes and underscores, got {self.name!r}")
         check_arms(self.arms)
-        lowest, highest = self.outcome.lowest, self.outcome.highest
-        if not 0 < highest - lowest <= WIDEST:
-            raise InvalidInput(
-                f"outcome.lowest must be less than outcome.highest, by {WIDEST:g} at most, got {lowest!r}, {highest!r}"
-            )
+        try:
+            outcomes = self.outcome.build()
+        except InvalidInput as error:
+            raise InvalidInput(f"outcome: {error}") from None
         if self.default_outcome is not None:
             if self.reward_wait is None:
                 raise InvalidInput("default_outcome is used when reward_wait ends. Give a reward_wait too.")
-            self.outcome.check("default_outcome", self.default_outcome)
+            outcomes.check("default_outcome", self.default_outcome)
         try:
             FTRL(len(self.arms), self.tuning.build()).distribution()
         except ImproperRule as error:

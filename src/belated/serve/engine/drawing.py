@@ -30,7 +30,7 @@ def draw(
 ) -> list[DrawnBatch]:
     """Append an entry for each decision. All are drawn from the distribution after entry `seen`."""
     size = sum(request.size for _, request in asked)
-    x, bold_advantages, counted = experiment.learner.outlook()
+    x, bold_advantages, counted = experiment.shared.draw_context()
     cdf = np.cumsum(x)
     indices = np.searchsorted(cdf, generator.random(size) * cdf[-1], side="right")
     arms = np.minimum(indices, np.flatnonzero(x)[-1])

@@ -23,7 +23,7 @@ def judge(report: OutcomeReport, found: Found, fold: Fold, at: int) -> tuple[Sta
     """
     decision, outcome = found
     experiment = fold.experiments[decision.experiment]
-    declared = experiment.settings.outcome
+    declared = experiment.outcomes
     if report.word != declared.word:
         raise Refusal("invalid", f"{experiment.name!r} takes a {declared.word}, got a {report.word}")
     try:

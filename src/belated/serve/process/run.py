@@ -16,6 +16,7 @@ import uvicorn
 
 from belated.errors import InvalidInput
 from belated.learner.ftrl import FTRL
+from belated.replicated.shared_learner import SharedLearner
 from belated.serve.http.addresses import is_loopback
 from belated.serve.http.app import build
 from belated.serve.service.service import CAPACITY, Service
@@ -91,17 +92,18 @@ def warm_up() -> None:
     """Load the compiled kernels before the first request. On a new machine this compiles them, and logs it."""
     notice = Timer(COMPILE_NOTICE, lambda: log.warning("compiling the kernels, which happens once on a machine"))
     notice.start()
-    learner = FTRL(2, seed=0)
-    first, second = learner.record_batch([0, 1], [0.5, 0.5])
-    learner.record(0, 0.5)
-    learner.tell(first.round, 0.5)
-    learner.give_up(second.round)
-    learner.amend(second, None, 0.5)
-    learner.record_batch([0], [0.5], lag=learner.overtake(learner.outlook().drawn))
-    learner.record_batch([0], [0.5], is_more=True)
-    learner.distribution()
-    learner.measured_certificate()
-    FTRL.restore(learner.snapshot())
+    shared = SharedLearner(FTRL(2, seed=0), last=0)
+    older = shared.draw_context().drawn
+    shared.enter([1, 2], 0, [0, 1], [0.5, 0.5], None)
+    shared.tell(3, decision=1, loss=0.5)
+    shared.give_up(4, decision=2)
+    shared.amend(5, 1, 0.5, None, 0.5)
+    shared.enter([6], 5, [0], [0.5], None)
+    shared.enter([7], 0, [0], [0.5], older)
+    shared.enter([8], 0, [0], [0.5], older)
+    shared.learner.distribution()
+    shared.learner.measured_certificate()
+    SharedLearner.restore(shared.state())
     notice.cancel()
     notice.join()
 

@@ -10,7 +10,7 @@ from msgspec import Meta
 from belated.serve.domain.clock import MICROSECONDS
 from belated.serve.domain.experiment import Counts, Experiment
 from belated.serve.domain.observations import EDGES
-from belated.serve.domain.settings import Outcome, TuningChoice
+from belated.serve.domain.settings import OutcomeChoice, TuningChoice
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -86,7 +86,7 @@ class ExperimentView(msgspec.Struct):
     created_at: str
     closed_at: str | None
     arms: list[ArmView]
-    outcome: Outcome
+    outcome: OutcomeChoice
     tuning: TuningChoice
     reward_wait: float | None
     default_outcome: float | None
@@ -138,7 +138,7 @@ def summary(experiment: Experiment) -> ExperimentSummary:
 
 def arm_views(experiment: Experiment) -> list[ArmView]:
     """Describe all arms, including retired ones."""
-    outcome = experiment.settings.outcome
+    outcome = experiment.outcomes
     now = dict(zip(experiment.era.arms, experiment.distribution().tolist(), strict=True))
     views = []
     for arm, (name, found) in enumerate(zip(experiment.arms, experiment.estimates(), strict=True)):

@@ -1,0 +1,162 @@
+"""What happens to a learner's state: decisions, reports and corrections. Callers hold the state's lock."""
+
+from typing import Any
+
+import numpy as np
+
+from belated import kernels
+from belated.arrays import Floats, Integers
+from belated.errors import DuplicateReport, InvalidInput, UnknownRound
+from belated.learner.state import State
+from belated.tunings import proper_rates
+
+UNIFORMS = 128  # drawn from the generator at a time, because one call for each would cost as much as the argmin
+
+
+def coming_rates(state: State) -> tuple[float, float]:
+    """What the tuning gives for a solve in the coming round, not checked."""
+    if state.n_arms == 1:
+        return 1.0, 0.0  # nothing to choose, and ln k = 0
+    counted = state.counted.item() - state.late.item()
+    return state.tuning.rates(state.n_arms, state.round.item() + 1, counted, state.backlog.item() + counted)
+
+
+def checked(state: State, rates: tuple[float, float]) -> tuple[float, float]:
+    """The rates for the coming round, or an ImproperRule."""
+    before = float(state.clock["alpha"][0]), float(state.clock["beta"][0])
+    return proper_rates(state.tuning, state.round.item() + 1, before, rates)
+
+
+def due_rates(state: State) -> tuple[float, float] | None:
+    """The checked rates if the next decision needs a new distribution."""
+    return checked(state, coming_rates(state)) if state.left.item() < 1 else None
+
+
+def ask(state: State) -> tuple[int, int, float]:
+    """Decide a round. Returns round, arm and probability."""
+    if not state.uniforms:
+        state.uniforms = state.generator.random(UNIFORMS)[::-1].tolist()
+    decision = _decide(state)
+    if decision[0] == 0:
+        make_room(state, 1)
+        decision = _decide(state)
+    state.uniforms.pop()  # an interrupt before this line uses it again, but nobody has seen its decision
+    return decision
+
+
+def _decide(state: State) -> tuple[int, int, float]:
+    """A decision with the next uniform. Its round is 0 if the ledger is full."""
+    uniform = state.uniforms[-1]
+    if state.left.item() >= 1:
+        return state.decide(state.clock, state.ledger, state.policies, state.cdf, state.patience, uniform)
+    rates = coming_rates(state)
+    if not (type(rates) is tuple and len(rates) == 2 and type(rates[0]) is float is type(rates[1])):
+        rates = checked(state, rates)
+    alpha, beta = rates
+    decision = state.solve_and_decide(
+        state.clock, state.ledger, state.policies, state.cdf, state.patience, uniform, alpha, beta, state.refresh
+    )
+    if decision[0] < 0:  # the kernel has found them improper, and this says why
+        checked(state, rates)
+    return decision
+
+
+def ask_batch(state: State, size: int) -> tuple[int, list[int], list[float]]:
+    """Decide `size` rounds from one distribution. Returns the first round, the arms and the probabilities."""
+    rates = due_rates(state) if size else None
+    make_room(state, size)
+    first, uniforms = state.round.item() + 1, _take_uniforms(state, size)
+    arrays = state.clock, state.ledger, state.policies, state.cdf
+    if rates is None:
+        arms, probabilities = kernels.decide_batch(*arrays, state.patience, uniforms)
+    else:
+        arms, probabilities = kernels.solve_and_decide_batch(*arrays, state.patience, uniforms, *rates, state.refresh)
+    return first, arms.tolist(), probabilities.tolist()
+
+
+def _take_uniforms(state: State, size: int) -> Floats:
+    """The next uniforms of the stream that single decisions draw from."""
+    kept = [state.uniforms.pop() for _ in range(min(size, len(state.uniforms)))]
+    return np.append(kept, state.generator.random(size - len(kept)))
+
+
+def record(state: State, arm: int, probability: float) -> int:
+    """Enter a round decided elsewhere and return its number."""
+    rates = due_rates(state)
+    make_room(state, 1)
+    record_, solve_and_record = state.recorders
+    arrays = state.clock, state.ledger, state.policies
+    if rates is None:
+        return record_(*arrays, state.patience, arm, probability)
+    return solve_and_record(*arrays, state.cdf, state.patience, arm, probability, *rates, state.refresh)
+
+
+def record_batch(state: State, arms: Integers, probabilities: Floats, *, is_more: bool = False) -> int:
+    """Enter rounds decided elsewhere from one distribution, and return the first round.
+
+    `is_more` means that they come from the distribution in force.
+    """
+    rates = None if is_more else due_rates(state)
+    make_room(state, arms.size)
+    arrays = state.clock, state.ledger, state.policies
+    if rates is None:
+        return kernels.record_batch(*arrays, state.patience, arms, probabilities)
+    return kernels.solve_and_record_batch(
+        *arrays, state.cdf, state.patience, arms, probabilities, *rates, state.refresh
+    )
+
+
+def make_room(state: State, size: int) -> None:
+    """Drop the reported rows of a full ledger. Grow it by half if that leaves less than a quarter free."""
+    capacity = state.ledger.size
+    if capacity - int(state.clock["rows"][0]) >= size:
+        return
+    state.compact(state.clock, state.ledger)
+    rows = int(state.clock["rows"][0])
+    if capacity - rows < max(size, capacity // 4):
+        state.ledger.resize(max(rows + size, capacity + capacity // 2), refcheck=False)  # in place, without a copy
+
+
+def tell(state: State, round: int, loss: float) -> None:
+    """Take the loss in [0, 1] of a round."""
+    asked: int = state.round.item()
+    if not 1 <= round <= asked:
+        raise UnknownRound(round, asked)
+    if not state.report(state.clock, state.ledger, state.policies, state.discard, round, loss):
+        raise DuplicateReport(round)
+
+
+def give_up(state: State, round: int) -> None:
+    """Stop waiting for a round."""
+    asked: int = state.round.item()
+    if not 1 <= round <= asked:
+        raise UnknownRound(round, asked)
+    if not kernels.give_up(state.clock, state.ledger, round):
+        raise DuplicateReport(round)
+
+
+def check_amendable(state: State, round: Any) -> None:
+    """With discard=True nobody knows whether a report was used."""
+    if state.discard:
+        raise InvalidInput(f"round {round} cannot be amended: with discard=True its report may have been thrown away")
+
+
+def amend(state: State, decision: tuple[int, int, float], change: float, new_reports: int) -> int:
+    """Change the loss of a reported round, if nothing contradicts it. Returns 0 or the kernel's reason."""
+    round, arm, probability = decision
+    asked: int = state.round.item()
+    if not 1 <= round <= asked:
+        raise UnknownRound(round, asked)
+    arrays = state.clock, state.ledger, state.policies
+    return kernels.amend(*arrays, round, arm, probability, change, new_reports, True)  # noqa: FBT003
+
+
+def coming_policies(state: State) -> tuple[Floats, int]:
+    """Copies of the policies of the coming round, and the index of the one that decides."""
+    # NumPy copies a structured array field by field, which takes longer than the solve. Its bytes are faster.
+    clock = np.frombuffer(bytearray(state.clock.tobytes()), kernels.CLOCK)
+    policies = state.policies.copy()
+    rates = due_rates(state)
+    if rates is not None:
+        kernels.solve(clock[0], policies, np.empty_like(state.cdf), *rates)
+    return policies, int(clock["shadow"]["played"][0])
