@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from belated import cli, replay
+from belated import OutcomeRange, cli, replay
 from belated.errors import InvalidInput
 from belated.replay import log_study, pictures
 from tests.support.replays import run, write_log
@@ -15,7 +15,7 @@ from tests.support.replays import run, write_log
 def test_a_log_with_probabilities_is_judged(tmp_path: Path) -> None:
     out = tmp_path / "out"
     said = run(str(write_log(tmp_path / "log.csv")), "--reward", "--out", str(out))
-    assert "Outcomes are rewards from 0 to 1, and larger is better." in said
+    assert "Outcomes are rewards from 0 to 1, and higher is better." in said
     assert said.rstrip().endswith("report.html")
     results = json.loads((out / "results.json").read_text())["results"]
     best, *_, worst = results["estimates"]
@@ -44,7 +44,7 @@ def test_without_probabilities_only_the_past_is_told(tmp_path: Path) -> None:
 
 def test_thin_evidence_is_said(tmp_path: Path) -> None:
     log = replay.read(write_log(tmp_path / "log.csv", 60))
-    found = log_study.study(log, replay.Outcomes(is_reward=True))
+    found = log_study.study(log, OutcomeRange(0, 1, better="higher"))
     assert any("the interval is a guess" in words for words in log_study.doubts(found))
     assert "too few rounds" in " ".join(found.advice.sentences)
 
@@ -56,7 +56,7 @@ def test_thin_evidence_is_said(tmp_path: Path) -> None:
         ("time,arm,outcome,outcome_time\n1,a,0,1\n2,b,7,3\n", [], "line 3: the outcome 7 is outside"),
         ("when,arm,outcome,outcome_time\n1,a,0,1\n", [], "no column 'time'"),
         ("time,arm,outcome,outcome_time\n1,a,0,1\n2,b,0,1\n", [], "line 3, column 'outcome_time'"),
-        ("time,arm,outcome,outcome_time\n1,a,0,1\n2,b,0,3\n", ["--lowest", "1"], "highest must exceed lowest"),
+        ("time,arm,outcome,outcome_time\n1,a,0,1\n2,b,0,3\n", ["--lowest", "1"], "lowest must be less than highest"),
     ],
 )
 def test_a_malformed_log_is_refused_and_nothing_is_written(

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from belated import OutcomeRange
 from belated.arrays import Floats
 from belated.errors import InvalidInput
-from belated.replay import LOGGED, UNIFORM, Log, Outcomes, delays_in_rounds, evaluate, evaluate_all
+from belated.replay import LOGGED, UNIFORM, Log, delays_in_rounds, evaluate, evaluate_all
 from belated.replay.off_policy import default_policies, policy_weights
 from belated.tunings import AdaptiveExp3, Advanced, Shadow, Simple, Tsallis, Tuning, schedule
 from tests.support.off_policy import all_probabilities, assert_unbiased_and_covered, log_of, world
@@ -60,7 +61,7 @@ def test_rewards_in_other_units_are_the_same_losses() -> None:
     """Losses l and rewards 10 - 20 l in [-10, 10] give a learner the same weights. Estimates keep their units."""
     log = log_of(world(is_skewed=True), np.random.default_rng(4))
     rewards = Log(log.arm_names, log.times, log.arms, 10 - 20 * log.outcomes, log.outcome_times, log.probabilities)
-    one, other = evaluate(log, Shadow()), evaluate(rewards, Shadow(), Outcomes(-10, 10, is_reward=True))
+    one, other = evaluate(log, Shadow()), evaluate(rewards, Shadow(), OutcomeRange(-10, 10, better="higher"))
     assert other.snips.value == pytest.approx(10 - 20 * one.snips.value)
     assert other.effective == pytest.approx(one.effective)
     assert other.ips.value == pytest.approx(10 * one.mean_weight - 20 * one.ips.value)
@@ -103,13 +104,13 @@ def test_what_cannot_be_evaluated_is_refused() -> None:
     with pytest.raises(
         InvalidInput, match=r"decision \d+: the outcome 1 is outside the range from 0 to 0.5. The outcomes"
     ):
-        evaluate(log, LOGGED, Outcomes(highest=0.5))
+        evaluate(log, LOGGED, OutcomeRange(0, 0.5, better="lower"))
 
 
 @pytest.mark.parametrize("settings", [(1, 1), (1, 0), (math.nan, 1), (0, math.inf), ("0", 1), (0, 1, "yes")])
 def test_ranges_are_checked(settings: Any) -> None:
     with pytest.raises(InvalidInput):
-        Outcomes(*settings)
+        OutcomeRange(*settings)
 
 
 @pytest.mark.parametrize("is_skewed", [False, True])

@@ -10,8 +10,9 @@ from rich.text import Text
 
 from belated.cli.application import app, console
 from belated.errors import InvalidInput
-from belated.replay import Columns, Log, Outcomes, flight_study, log_study, read
-from belated.replay.outcomes import losses_of
+from belated.learner.outcomes import OutcomeRange
+from belated.replay import Columns, Log, flight_study, log_study, read
+from belated.replay.losses import LOSSES, losses_of
 from belated.reports import Page, Section, pages
 from belated.reports import Table as Cells
 
@@ -62,10 +63,10 @@ def replay(
     out: Annotated[Path, typer.Option(help="The folder of the report.")] = Path("belated-replay"),
 ) -> None:
     """Show how late feedback is, which tuning fits, and what other policies would have got on your log."""
-    outcomes = Outcomes(lowest, highest, is_reward=reward)
+    outcomes = OutcomeRange(lowest, highest, better="higher" if reward else "lower")
     columns = Columns(time, arm, outcome, outcome_time, probability)
     if log is None:
-        if (outcomes, columns) != (Outcomes(), Columns()):
+        if (outcomes, columns) != (LOSSES, Columns()):
             raise InvalidInput("options about outcomes and columns need a log, as in belated replay FILE")
         pages.prepare(out)
         page = flights_page(seeds or 5)
@@ -99,7 +100,7 @@ def flights_page(seeds: int) -> Page:
     return Page("Replay: New York flights 2013", [LEAD], [section], {"seeds": f"0 to {seeds - 1}"}, found.results)
 
 
-def log_page(name: str, log: Log, outcomes: Outcomes) -> Page:
+def log_page(name: str, log: Log, outcomes: OutcomeRange) -> Page:
     """The page of a user's own log."""
     found = log_study.study(log, outcomes)
     results = {

@@ -13,7 +13,6 @@ from belated.replay import flights
 from belated.replay.advice import Advice, advise
 from belated.replay.decision_log import Columns, Log, read
 from belated.replay.off_policy import LOGGED, UNIFORM, PolicyEstimate, evaluate, evaluate_all
-from belated.replay.outcomes import Outcomes
 from belated.replay.timed_games import Replays, Wait, play
 from belated.replay.waiting import WaitingTimes, delays_in_rounds, measure
 
@@ -23,7 +22,6 @@ __all__ = [
     "Advice",
     "Columns",
     "Log",
-    "Outcomes",
     "PolicyEstimate",
     "Replays",
     "Wait",

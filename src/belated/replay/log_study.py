@@ -3,10 +3,10 @@
 import math
 from typing import NamedTuple
 
+from belated.learner.outcomes import OutcomeRange
 from belated.replay.advice import Advice, advise
 from belated.replay.decision_log import Log
 from belated.replay.off_policy import LOGGED, Interval, PolicyEstimate, evaluate_all
-from belated.replay.outcomes import Outcomes
 from belated.replay.pictures import backlog_figure, tail_figure, waiting_table
 from belated.replay.waiting import WaitingTimes, delays_in_rounds, measure
 from belated.reports import Figure, Section, Table, columns_of, intervals
@@ -57,24 +57,24 @@ class LogStudy(NamedTuple):
     waiting: WaitingTimes
     advice: Advice
     estimates: list[PolicyEstimate]
-    outcomes: Outcomes
+    outcomes: OutcomeRange
     log: Log
 
 
-def study(log: Log, outcomes: Outcomes) -> LogStudy:
+def study(log: Log, outcomes: OutcomeRange) -> LogStudy:
     """Measure the delays, find a tuning and estimate all policies."""
     delays = delays_in_rounds(log.times, log.outcome_times)
     advice = advise(log.n_arms, delays)
     estimates = evaluate_all(log, outcomes)
-    sign = -1 if outcomes.is_reward else 1
+    sign = -1 if outcomes.better == "higher" else 1
     estimates.sort(key=lambda one: math.inf if math.isnan(one.snips.value) else sign * one.snips.value)
     return LogStudy(measure(log), advice, estimates, outcomes, log)
 
 
-def meaning(outcomes: Outcomes) -> str:
+def meaning(outcomes: OutcomeRange) -> str:
     """How the outcomes are interpreted, in a sentence."""
-    kind, better = ("rewards", "larger") if outcomes.is_reward else ("losses", "smaller")
-    return f"Outcomes are {kind} from {outcomes.lowest:g} to {outcomes.highest:g}, and {better} is better."
+    kind = "rewards" if outcomes.better == "higher" else "losses"
+    return f"Outcomes are {kind} from {outcomes.lowest:g} to {outcomes.highest:g}, and {outcomes.better} is better."
 
 
 def _show(one: PolicyEstimate, interval: Interval) -> str:

@@ -18,9 +18,10 @@ from belated.arrays import Floats, Integers
 from belated.errors import InvalidInput
 from belated.lab.problems.delays import NEVER
 from belated.learner.ftrl import FTRL
+from belated.learner.outcomes import OutcomeRange
 from belated.progress import Progress
 from belated.replay.decision_log import Log
-from belated.replay.outcomes import Outcomes, losses_of
+from belated.replay.losses import LOSSES, losses_of
 from belated.replay.waiting import delays_in_rounds
 from belated.tunings import AdaptiveExp3, Advanced, Shadow, Simple, Tsallis, Tuning
 from belated.validation import whole_number
@@ -54,10 +55,10 @@ class PolicyEstimate(NamedTuple):
 
 
 def evaluate(
-    log: Log, policy: Policy, outcomes: Outcomes | None = None, progress: Progress | None = None
+    log: Log, policy: Policy, outcomes: OutcomeRange | None = None, progress: Progress | None = None
 ) -> PolicyEstimate:
     """Estimate what a tuning, a single arm, UNIFORM play or the LOGGED policy itself would have got on this log."""
-    losses = losses_of(log, outcomes or Outcomes())  # checks the range even if the policy does not learn
+    losses = losses_of(log, outcomes or LOSSES)  # checks the range even if the policy does not learn
     came = np.isfinite(log.outcomes)
     if not came.any():
         raise InvalidInput("no decision of the log has an outcome, so there is nothing to evaluate")
@@ -66,7 +67,7 @@ def evaluate(
 
 
 def evaluate_all(
-    log: Log, outcomes: Outcomes | None = None, policies: Iterable[Policy] | None = None
+    log: Log, outcomes: OutcomeRange | None = None, policies: Iterable[Policy] | None = None
 ) -> list[PolicyEstimate]:
     """Estimate many policies. The default is five tunings, every single arm, uniform play and the logged policy."""
     chosen = list(default_policies(log) if policies is None else policies)
