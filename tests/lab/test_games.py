@@ -105,7 +105,7 @@ def test_what_is_played_may_be_a_learner_a_class_or_a_function() -> None:
     learner = FTRL(3, seed=4)
     np.testing.assert_array_equal(lab.play(learner, problem, [4]).expected, by_class.expected)
     assert learner.round == 0  # a copy has played
-    with pytest.raises(InvalidInput, match="the learner has 3 arms, the problem 4"):
+    with pytest.raises(InvalidInput, match="the learner has 3 arms, but the problem has 4"):
         lab.play(learner, lab.Problem(lab.Bernoulli(), lab.Fixed(5), n_arms=4, n_rounds=200), [4])
     with pytest.raises(InvalidInput, match="cannot play 7"):
         lab.play(7, problem, [4])  # type: ignore[arg-type]
