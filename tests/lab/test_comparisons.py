@@ -131,8 +131,8 @@ def test_toml_files_are_checked(tmp_path: Path) -> None:
     for text, message in [
         ("armes = 3", "unknown setting 'armes'. Did you mean arms"),
         ("arms = ", "c.toml"),
-        ("losses = 3", "losses must be of the kind str, got 3"),
-        ('algorithms = "dew"', "algorithms must be of the kind list, got 'dew'"),
+        ("losses = 3", "losses must be of type str, got 3"),
+        ('algorithms = "dew"', "algorithms must be of type list, got 'dew'"),
     ]:
         path.write_text(text)
         with pytest.raises(InvalidInput, match=message):
@@ -157,8 +157,8 @@ def test_names_build_what_they_say() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("replicated:replicas=8,lag=3", "write that after it, replicated:...:RULE"),
-        ("lagged", "write that after it, lagged:...:RULE"),
+        ("replicated:replicas=8,lag=3", "Write that after it, as in replicated:...:RULE"),
+        ("lagged", "Write that after it, as in lagged:...:RULE"),
         ("lagged:lag=soon:none", "lagged:lag=soon: lag must be a whole number, got 'soon'"),
         ("replicated:of=3:none", "unknown setting of replicated 'of'"),
         ("permuted:lagd:none", "Did you mean lag"),

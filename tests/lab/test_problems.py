@@ -181,7 +181,7 @@ def test_bad_files_are_refused_with_their_name(tmp_path: Path) -> None:
     (tmp_path / "bare.csv").write_text("5\n7\n9\n")
     for name, reason in [
         ("text.csv", "every cell must be a number"),
-        ("wide.csv", "no column 'delay'; there are a, b"),
+        ("wide.csv", "no column 'delay'. The columns are a, b"),
         ("half.csv", "whole numbers"),
         ("broken.npy", "not a readable .npy file"),
         ("missing.csv", "No such file"),

@@ -209,7 +209,7 @@ def test_a_game_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     path = files(tmp_path)[0]
     path.unlink()
     path.mkdir()
-    with pytest.raises(StoreError, match="cannot be read: Is a directory; make it readable or delete it"):
+    with pytest.raises(StoreError, match=r"cannot be read: Is a directory\. Make it readable or delete it"):
         compare(SMALL, folder=tmp_path)
 
 

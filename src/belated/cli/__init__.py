@@ -1,4 +1,4 @@
-"""The command line, one file for each part of it: the lab, the paper, replay, the service, its stores."""
+"""The command line, with one file for each part."""
 
 import sys
 from importlib import import_module
@@ -18,11 +18,11 @@ SERVICE = (
     "verify",
     "migrate",
     "copy",
-)  # a service starts at once: nothing of the lab is loaded for it
+)  # these do not load the lab, so that a service starts fast
 
 
 def load(*parts: str) -> None:
-    """Importing a part adds its commands to the application; one whose libraries are missing is left out, and told."""
+    """Import parts, which adds their commands. A part whose libraries are missing is left out with a message."""
     absent = set()
     for part in parts:
         try:
@@ -34,7 +34,7 @@ def load(*parts: str) -> None:
 
 
 def main() -> None:
-    """Run the command that was asked for."""
+    """Run the command in sys.argv."""
     load(*(PARTS[-2:] if sys.argv[1:2] and sys.argv[1] in SERVICE else PARTS))
     application.run()
 

@@ -1,4 +1,4 @@
-"""What all commands share: the application, its console, and how an error ends it."""
+"""The application that all commands belong to, its console, and its errors."""
 
 import sys
 from typing import Annotated, NoReturn
@@ -36,7 +36,7 @@ def belated(
 
 
 def run() -> None:
-    """Run the command line; an error is one line, without a traceback."""
+    """Run the command line. An error is one line, without a traceback."""
     try:
         app()
     except ModuleNotFoundError as error:

@@ -20,14 +20,14 @@ from belated.lab.problems.parsing import AROUND, DELAYS, LOSSES, settings_of
 @app.command("list")
 def list_() -> None:
     """Show the algorithms, losses and delays that can be compared, a line each."""
-    lines = ["[bold]algorithms[/bold] (from; what it needs in advance; mark)"]
+    lines = ["[bold]algorithms[/bold] (source, what it needs in advance, mark)"]
     for algorithm in ALGORITHMS:
-        about = f"{algorithm.citation}; needs {algorithm.needs}; {algorithm.mark}"
+        about = f"{algorithm.citation}, needs {algorithm.needs}, {algorithm.mark}"
         lines.append(f"  [cyan]{algorithm.name:17}[/cyan] {algorithm.summary} ({about})")
     for title, known in (("losses", LOSSES), ("delays", {**DELAYS, **AROUND})):
         lines.append(f"\n[bold]{title}[/bold]")
         lines.extend(_line(name, rule) for name, rule in known.items())
-    lines.append("\nAlso a file (.csv, .parquet, .npy) for either; RULE stands for any delays.")
+    lines.append("\nA file (.csv, .parquet, .npy) works for both. RULE stands for any delays.")
     console.print("\n".join(lines), soft_wrap=True, highlight=False)
 
 
@@ -77,10 +77,10 @@ def compare(
     config: Annotated[
         Path | None,
         typer.Argument(
-            help="A TOML file with algorithms, losses, delays, arms, rounds or seeds; flags take precedence."
+            help="A TOML file with algorithms, losses, delays, arms, rounds or seeds. Flags take precedence."
         ),
     ] = None,
-    algorithms: Annotated[str | None, typer.Option(help="Names separated by commas; all if not given.")] = None,
+    algorithms: Annotated[str | None, typer.Option(help="Names separated by commas. The default is all.")] = None,
     losses: Annotated[
         str | None, typer.Option(help=f"A rule, such as bernoulli:gap=0.2, or a file. [{Comparison.losses}]")
     ] = None,
@@ -90,20 +90,20 @@ def compare(
     arms: Annotated[int | None, typer.Option(help=f"Number of arms. [{Comparison.arms}]")] = None,
     rounds: Annotated[int | None, typer.Option(help=f"Number of rounds. [{Comparison.rounds}]")] = None,
     seeds: Annotated[int | None, typer.Option(help=f"Games for each algorithm. [{Comparison.seeds}]")] = None,
-    workers: Annotated[int, typer.Option(help="Threads; with --dask local, processes.")] = 2,
+    workers: Annotated[int, typer.Option(help="Threads, or processes with --dask local.")] = 2,
     dask: Annotated[
         str | None,
-        typer.Option(help="Play on Dask: the address of its scheduler, such as tcp://10.0.0.1:8786, or local."),
+        typer.Option(help="Play on Dask. Give the address of its scheduler, such as tcp://10.0.0.1:8786, or local."),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            help="A folder for results.csv, results.parquet and regret.png, and for every game as it ends: "
-            "the same command again plays only what is missing."
+            help="A folder for results.csv, results.parquet and regret.png. Every game is kept there as it ends, "
+            "and the same command again plays only the missing ones."
         ),
     ] = None,
 ) -> None:
-    """Compare algorithms on one problem: a ranked table, tidy results and a figure."""
+    """Compare algorithms on one problem. Prints a ranked table and can write results and a figure."""
     settings = read_toml(config) if config else {}
     flags = {"losses": losses, "delays": delays, "arms": arms, "rounds": rounds, "seeds": seeds}
     settings |= {name: value for name, value in flags.items() if value is not None}

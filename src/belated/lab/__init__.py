@@ -1,8 +1,8 @@
-"""The lab: play any game with delayed feedback at compiled speed.
+"""The lab plays games with delayed feedback, at compiled speed.
 
 >>> import belated
 >>> from belated import lab
->>> problem = lab.Problem(lab.Bernoulli(gap=0.1), lab.Geometric(mean=100), n_arms=10, n_rounds=10_000)
+>>> problem = lab.Problem(lab.Bernoulli(gap=0.1), lab.Geometric(mean=20), n_arms=10, n_rounds=500)
 >>> curves = lab.play(belated.tunings.Advanced(), problem, seeds=range(4))
 """
 

@@ -9,7 +9,7 @@ T_95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)  
 
 
 def half_width(samples: ArrayLike) -> Floats:
-    """Half the width of the 95% interval of the mean over the first axis, by Student's t; NaN for a single sample."""
+    """Half the width of the 95% interval of the mean over the first axis, by Student's t. NaN for one sample."""
     values = np.asarray(samples, np.float64)
     n = len(values)
     if n == 1:

@@ -1,4 +1,4 @@
-"""Reports: one page that stands alone, its figures as PNG and SVG, and the numbers behind each figure as CSV."""
+"""Reports as one HTML page, with figures as PNG and SVG, and the numbers of each figure as CSV."""
 
 from belated.reports.charts import Figure, bars, columns_of, intervals, lines, strip
 from belated.reports.pages import Page, Section, Table, write

@@ -1,4 +1,4 @@
-"""Charts: a figure is a table of numbers and a way to draw it, so that the CSV holds just what is shown."""
+"""Charts. A figure is a table of numbers and a way to draw it, so the CSV has exactly the numbers shown."""
 
 import io
 from collections.abc import Callable, Mapping, Sequence
@@ -10,13 +10,13 @@ from belated.plots import COLOURS, canvas, plain_ticks
 Columns = Mapping[str, Sequence[Any]]
 Draw = Callable[[Any, Columns], None]
 
-SIZE = (6.4, 4.2)  # inches: one panel, readable on a phone
+SIZE = (6.4, 4.2)  # inches, readable on a phone
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """One panel: `columns` are its numbers, `draw` puts them on an axis, `name` is that of its files."""
+    """A chart. `columns` are its numbers, `draw` puts them on an axis, and `name` is the name of its files."""
 
     name: str
     title: str
@@ -25,7 +25,7 @@ class Figure:
 
 
 def render(figure: Figure) -> dict[str, bytes]:
-    """The figure as svg and png."""
+    """The figure as SVG and PNG."""
     images = {}
     with canvas(figsize=SIZE) as (drawn, axis):
         figure.draw(axis, figure.columns)
@@ -38,7 +38,7 @@ def render(figure: Figure) -> dict[str, bytes]:
 
 
 def shortened(name: str, length: int = 26) -> str:
-    """A label that leaves room for the picture."""
+    """A label that is short enough to leave room for the chart."""
     return name if len(name) <= length else f"{name[: length - 1]}…"
 
 
@@ -68,9 +68,9 @@ def lines(
     marked: str | None = None,
     percent: bool = False,
 ) -> Draw:
-    """A line for each value of `by`, with a band of +- `half`; those of `dashed` are dashed, `marked` rows get a dot.
+    """A line for each value of `by`, with a band of +- `half`.
 
-    Names with the same words before a colon share a colour.
+    Names with the same words before a colon share a colour. Names in `dashed` are dashed, and `marked` rows get a dot.
     """
 
     def draw(axis: Any, columns: Columns) -> None:
@@ -98,7 +98,7 @@ def lines(
 
 
 def strip(value: str, category: str, by: str, *, limit: float) -> Draw:
-    """A dot for each row: its value across, its category down, a colour for each value of `by`; a line at the limit."""
+    """A dot for each row, with a row for each category and a colour for each value of `by`. The limit is a line."""
 
     def draw(axis: Any, columns: Columns) -> None:
         names = list(dict.fromkeys(columns[category]))
@@ -135,7 +135,7 @@ def intervals(value: str, low: str, high: str, category: str) -> Draw:
 
 
 def bars(value: str, category: str, by: str, *, half: str | None = None, scale: str = "linear") -> Draw:
-    """Horizontal bars: a group for each category, a colour for each value of `by`."""
+    """Horizontal bars, in groups by category, with a colour for each value of `by`."""
 
     def draw(axis: Any, columns: Columns) -> None:
         names, parts = list(dict.fromkeys(columns[category])), groups(columns, by)

@@ -1,4 +1,4 @@
-"""Pages: sections with tables and figures, written as one HTML file that needs no other, and as files beside it."""
+"""Pages with tables and figures. A page is one HTML file that needs no other. Its data lies beside it."""
 
 import base64
 import csv
@@ -27,19 +27,19 @@ VERSIONED = ("numpy", "numba", "polars", "matplotlib")
 @final
 @dataclass(frozen=True)
 class Table:
-    """Cells as text; the first column is a label, the others are aligned as numbers unless `is_text`."""
+    """Cells as text. The first column is a label, and the others are aligned as numbers unless `is_text`."""
 
     title: str
     header: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
     is_text: bool = False
-    is_folded: bool = False  # shown on demand: it is long
+    is_folded: bool = False  # it is long and shown on demand
 
 
 @final
 @dataclass(frozen=True)
 class Section:
-    """A heading with a badge, words, tables and figures; `anchor` is its address on the page."""
+    """A heading with a badge, words, tables and figures. `anchor` is its address on the page."""
 
     anchor: str
     title: str
@@ -54,18 +54,18 @@ class Section:
 @final
 @dataclass(frozen=True)
 class Page:
-    """A whole report: `summary` leads to the sections, `facts` are what is needed to repeat it."""
+    """A whole report. `facts` are what one needs to repeat it."""
 
     title: str
     lead: Sequence[str]
     sections: Sequence[Section]
     facts: Mapping[str, Any]
-    results: Any  # what a program wants to read: results.json
-    has_mathematics: bool = False  # otherwise a name such as v_t is left as it is
+    results: Any  # for programs, in results.json
+    has_mathematics: bool = False  # False leaves a name such as v_t as it is
 
 
 def versions() -> dict[str, str]:
-    """What the numbers were made with."""
+    """The versions that made the numbers."""
     return {
         "belated": belated.__version__,
         "python": platform.python_version(),
@@ -89,7 +89,7 @@ def as_csv(columns: Columns) -> str:
 
 
 def plain(value: Any) -> Any:
-    """What JSON knows: named tuples become objects, NaN and infinity null."""
+    """Values that JSON has. Named tuples become objects, NaN and infinity become null."""
     if hasattr(value, "_asdict"):
         return plain(value._asdict())
     if isinstance(value, Mapping):
@@ -100,7 +100,7 @@ def plain(value: Any) -> Any:
 
 
 def mathematics(words: str) -> Markup:
-    """Escaped, with o_t and n^(3/4) as they are printed: an index below, an exponent above."""
+    """Escaped HTML, with o_t and n^(3/4) as subscript and superscript."""
     safe = str(escape(words))
     safe = re.sub(r"(?<![\w/-])([A-Za-zβ])_([A-Za-z]+)(?![\w-])", r"\1<sub>\2</sub>", safe)
     return Markup(re.sub(r"\^(?:\(([^)]*)\)|([\d.]+\d))", lambda found: f"<sup>{found[1] or found[2]}</sup>", safe))  # noqa: S704
@@ -111,7 +111,7 @@ def _embedded(kind: str, content: bytes) -> str:
 
 
 def _pictures(figure: Figure, out: Path) -> dict[str, str]:
-    """Write a figure's files; what the page needs of it."""
+    """Write the files of a figure. Returns what the page shows of it."""
     images, numbers = render(figure), as_csv(figure.columns)
     for kind, image in images.items():
         (out / "figures" / f"{figure.name}.{kind}").write_bytes(image)
@@ -125,7 +125,7 @@ def _pictures(figure: Figure, out: Path) -> dict[str, str]:
 
 
 def forget_earlier(out: Path, files: Sequence[str]) -> None:
-    """Remove what an earlier report of ours has left in the folder and this one does not have."""
+    """Remove files of an earlier report in this folder that this one does not have."""
     try:
         earlier = json.loads((out / RESULTS).read_text(encoding="utf-8"))["files"]
     except (OSError, ValueError, KeyError, TypeError):
@@ -136,7 +136,7 @@ def forget_earlier(out: Path, files: Sequence[str]) -> None:
 
 
 def write(page: Page, out: Path) -> Path:
-    """Write report.html, figures/, numbers/ and results.json into a folder; the path of the page."""
+    """Write report.html, figures/, numbers/ and results.json into a folder. Returns the path of the page."""
     prepare(out)
     environment = Environment(
         loader=PackageLoader("belated.reports", "."),

@@ -134,7 +134,9 @@ def test_a_game_that_kills_its_workers_is_named(strict: Any, tmp_path: Path) -> 
 
     crashing = lab.Algorithm("crashing", "-", "-", "nothing", "-", crash, fingerprint="1")
     comparison = Comparison(("zs20-simple", crashing), rounds=100, seeds=2)
-    with pytest.raises(ClusterError, match="5 workers died while they were busy with crashing, seed 1: see their logs"):
+    with pytest.raises(
+        ClusterError, match=r"5 workers died while they were busy with crashing, seed 1\. See their logs"
+    ):
         compare(comparison, client=strict, folder=tmp_path)
     assert same(compare(comparison, folder=tmp_path), compare(comparison))  # whatever was finished there
 
@@ -204,7 +206,7 @@ def test_an_address_that_nobody_answers(address: str, tmp_path: Path, capsys: An
     address = address.format(port=processes.free_port())
     error = fails(capsys, monkeypatch, "--rounds", "100", "--dask", address, "--out", str(tmp_path / "out"))
     assert f"no Dask scheduler answers at '{address}'" in error
-    assert "start one with `dask scheduler`" in error
+    assert "Start one with `dask scheduler`" in error
     assert not (tmp_path / "out").exists()
 
 
@@ -243,7 +245,7 @@ def test_workers_that_would_not_give_the_same_bits_are_refused(tmp_path: Path, m
             messages: list[str] = []
             with processes.worker(address, tmp_path, PYTHONPATH=path), pytest.raises(ClusterError, match=message):
                 compare(small, client=client, tell=messages.append)  # the worker is still starting
-            assert messages == [f"no worker has joined {address} yet: waiting for one"]
+            assert messages == [f"No worker has joined {address} yet. Waiting for one."]
             while client.run(os.getpid):  # until the scheduler knows that it is gone
                 time.sleep(0.05)
         monkeypatch.setattr(dask_games, "_check", lambda *_: None)  # as if it joined after the check

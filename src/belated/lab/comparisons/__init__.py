@@ -1,1 +1,1 @@
-"""Many games at once: tables, figures, sweeps."""
+"""Comparisons of several algorithms, with their results and figures."""

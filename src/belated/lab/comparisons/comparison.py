@@ -1,4 +1,4 @@
-"""What to compare: several algorithms on one problem."""
+"""What to compare."""
 
 import tomllib
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from belated.validation import whole_number
 @final
 @dataclass(frozen=True)
 class Comparison:
-    """What to compare: experiments are data. Names as on the command line, or objects of your own."""
+    """Several algorithms on one problem, by the names of the command line or as objects of your own."""
 
     algorithms: tuple[str | Algorithm, ...] = tuple(BY_NAME)
     losses: str | Losses = "bernoulli"
@@ -58,14 +58,14 @@ def read_toml(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise InvalidInput(f"{path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{path}: not a TOML file: {error}") from error
+        raise InvalidInput(f"{path} is not a TOML file. {error}") from error
     for key in settings:
         if key not in Comparison.__dataclass_fields__:
             raise unknown_name("setting", key, Comparison.__dataclass_fields__)
     for key, value in settings.items():
         kind: Any = {"algorithms": list, "losses": str, "delays": str}.get(key, int)
         if not isinstance(value, kind):
-            raise InvalidInput(f"{path}: {key} must be of the kind {kind.__name__}, got {value!r}")
+            raise InvalidInput(f"{path}: {key} must be of type {kind.__name__}, got {value!r}")
     if "algorithms" in settings:
         settings["algorithms"] = tuple(settings["algorithms"])
     return settings

@@ -1,4 +1,4 @@
-"""Games on Dask's workers: the same bits as here, whichever worker plays them and however often one dies."""
+"""Games on Dask's workers. They give the same bits as games played here, even if workers die."""
 
 import logging
 import signal
@@ -21,8 +21,8 @@ from belated.validation import whole_number
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-CONNECT_TIMEOUT = 10  # seconds for a scheduler to answer; one that is just being started may take a few
-ATTEMPTS = 5  # times that Dask may blame a task for more than `allowed-failures` deaths of workers
+CONNECT_TIMEOUT = 10  # seconds for a scheduler to answer. A starting one may need a few
+ATTEMPTS = 5  # how often Dask may blame a task for more than `allowed-failures` dead workers
 
 
 def connect(address: str, workers: int) -> "Client":
@@ -35,18 +35,18 @@ def connect(address: str, workers: int) -> "Client":
         client = Client(n_workers=workers, threads_per_worker=1, **quiet)
         client.run(_ignore_interrupts)
         return client
-    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # should the scheduler go, we say so
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # we report a lost scheduler ourselves
     try:
         return Client(address, timeout=CONNECT_TIMEOUT)
     except (OSError, ValueError) as error:
         raise ClusterError(
-            f"no Dask scheduler answers at {address!r}: {error}; start one with `dask scheduler`, and give the address "
-            "that it prints, such as tcp://10.0.0.1:8786"
+            f"no Dask scheduler answers at {address!r}. Start one with `dask scheduler` and give the address that it "
+            f"prints, such as tcp://10.0.0.1:8786 ({error})"
         ) from error
 
 
 def _ignore_interrupts() -> None:
-    """Ctrl-C reaches all processes of a terminal, but it is for the client, which ends the others."""
+    """Ctrl-C reaches all processes of a terminal. Only the client handles it, and then stops the others."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -64,35 +64,35 @@ def on_dask(client: "Client", tell: Callable[[str], None]) -> Run:
 def _play_there(
     algorithm: str | Algorithm, seed: int, problem: Problem, at: Integers, wanted: Mapping[str, str]
 ) -> FinishedGame:
-    """One game, on a worker, if it computes the same bits as the client; workers may join at any time."""
+    """Play one game on a worker. Workers may join at any time, so each checks that it computes the same bits."""
     _agree(wanted, environment(), "the worker")
     return play_whole(find(algorithm) if isinstance(algorithm, str) else algorithm, problem, seed, at)
 
 
 def _agree(wanted: Mapping[str, str], found: Any, where: str) -> None:
     if isinstance(found, Exception):
-        raise ClusterError(f"{where} cannot load Belated ({found}): install Belated {wanted['belated']} there")
+        raise ClusterError(f"{where} cannot load Belated ({found}). Install Belated {wanted['belated']} there")
     other = [name for name in wanted if found.get(name) != wanted[name]]
     if other:
-        told = "; ".join(f"{name} {found.get(name)} there, {wanted[name]} here" for name in other)
-        mend = "set NPY_DISABLE_CPU_FEATURES on both sides" if other == ["arithmetic"] else "install the same there"
-        raise ClusterError(f"{where} would not give the same bits ({told}): {mend} (docs/sweeps.md)")
+        differences = "; ".join(f"{name} {found.get(name)} there, {wanted[name]} here" for name in other)
+        fix = "Set NPY_DISABLE_CPU_FEATURES on both sides" if other == ["arithmetic"] else "Install the same there"
+        raise ClusterError(f"{where} would not give the same bits ({differences}). {fix} (docs/sweeps.md)")
 
 
 def _check(client: "Client", tell: Callable[[str], None]) -> None:
     """Refuse a cluster that would not give the same bits, before any work."""
     try:
-        client.run_on_scheduler(environment)  # it computes nothing, but must understand what it passes on
+        client.run_on_scheduler(environment)  # it computes nothing, but must load what it passes on
     except ImportError as error:
         _agree(environment(), error, "Dask's scheduler")
     found = client.run(environment, on_error="return")
     if not found:
-        tell(f"no worker has joined {client.scheduler.address} yet: waiting for one")
+        tell(f"No worker has joined {client.scheduler.address} yet. Waiting for one.")
     while not found:
         time.sleep(0.2)
         found = client.run(environment, on_error="return")
     for address, theirs in found.items():
-        if not isinstance(theirs, OSError):  # it has just gone
+        if not isinstance(theirs, OSError):  # it has just left
             _agree(environment(), theirs, f"the worker at {address}")
 
 
@@ -132,13 +132,13 @@ def _play_all(
 
 
 def _send(client: "Client", problem: Problem) -> "Future":
-    """The problem, its files included, as a task's result: sent once, and again should all workers with it die.
+    """Send the problem, with its files, as the result of a task.
 
-    Data that is scattered would be lost with them.
+    If all workers that hold it die, Dask runs the task again. Scattered data would be lost.
     """
     from dask import config  # noqa: PLC0415
 
-    with config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):  # it is meant to be large
+    with config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):  # the problem may be large
         return client.submit(_same, problem, pure=False)
 
 
@@ -147,7 +147,7 @@ def _same(problem: Problem) -> Problem:
 
 
 def _submit(client: "Client", games: Games, data: "Future", at: Integers) -> "dict[Future, Game]":
-    """A task for each game; an algorithm of the table travels as its name."""
+    """Submit a task for each game. An algorithm of the table is sent as its name."""
     players = [name if BY_NAME.get(name) is algorithm else algorithm for (name, _), algorithm in games.items()]
     seeds = [seed for _, seed in games]
     told = {"problem": data, "at": at, "wanted": dict(environment())}
@@ -155,9 +155,9 @@ def _submit(client: "Client", games: Games, data: "Future", at: Integers) -> "di
 
 
 def _outcome(client: "Client", future: "Future[Any]") -> FinishedGame | BaseException | None:
-    """A finished game, or what went wrong with it; None if its worker died with the result, so that it is played again.
+    """A finished game, or its error, or None if its worker died with the result and it is played again.
 
-    Dask's `as_completed(with_results=True)` would wait for ever in the last case, should the game then fail.
+    In the last case Dask's `as_completed(with_results=True)` would wait for ever if the game then failed.
     """
     try:
         played: FinishedGame = future.result(timeout=CONNECT_TIMEOUT)
@@ -166,16 +166,16 @@ def _outcome(client: "Client", future: "Future[Any]") -> FinishedGame | BaseExce
             error: BaseException = future.exception()
             return error.with_traceback(future.traceback())
         if client.status != "running" or future.cancelled():
-            return ClusterError("Dask's scheduler is gone, or has dropped the games: start it, and run this again")
+            return ClusterError("Dask's scheduler is gone or has dropped the games. Start it and run this again")
         return None
     return played
 
 
 def _blame(blamed: Counter[str], what: str, error: Any) -> None:
-    """Workers have died with a task: it may have been there by chance a few times, but not for ever."""
+    """Count the times that workers died with a task. A few may be chance, but not ATTEMPTS."""
     blamed[what] += 1
     if blamed[what] == ATTEMPTS:
         raise ClusterError(
-            f"{ATTEMPTS * (error.allowed_failures + 1)} workers died while they were busy with {what}: see their logs "
-            "for why; too little memory is a common cause (`dask worker --memory-limit`)"
+            f"{ATTEMPTS * (error.allowed_failures + 1)} workers died while they were busy with {what}. See their logs. "
+            "Too little memory is a common cause (`dask worker --memory-limit`)"
         ) from error

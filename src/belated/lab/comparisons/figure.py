@@ -1,4 +1,4 @@
-"""The figure of a comparison: regret curves with bands and bounds."""
+"""The figure of a comparison."""
 
 import itertools
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Fingerprints: what determines a game's result, to the last bit, as one short text."""
+"""A digest of everything that determines a game's result to the last bit."""
 
 import hashlib
 import json
@@ -21,12 +21,12 @@ PACKAGE = Path(__file__).parent.parent.parent
 SOURCES = (
     "*.py",
     *(f"{name}/**/*.py" for name in ("kernels", "learner", "replicated", "baselines", "lab")),
-)  # all that a game is made of
+)  # everything that a game runs
 
 
 @cache
 def environment() -> Mapping[str, str]:
-    """What must agree for the same bits: Belated's source, the libraries, and how this machine computes."""
+    """What must agree for the same bits. That is Belated's source, the libraries, and how this machine computes."""
     source = hashlib.sha256()
     for path in sorted(path for pattern in SOURCES for path in PACKAGE.glob(pattern)):
         source.update(path.read_bytes())
@@ -49,7 +49,7 @@ def _arithmetic() -> str:
 
 
 def fingerprint_of(*parts: Any) -> str:
-    """Differs whenever a part, or the environment, does; objects of your own need a `fingerprint` to have one."""
+    """A digest that differs whenever a part or the environment does. Your own objects need a `fingerprint`."""
     described = [_described(part) for part in (environment(), *parts)]
     return hashlib.sha256(json.dumps(described).encode()).hexdigest()
 
@@ -72,13 +72,13 @@ def _described(value: Any) -> Any:
 
 
 def _own(value: Any, *, is_ours: bool) -> list[Any]:
-    """An object by its settings and, unless its code is Belated's, by the fingerprint it must have."""
+    """An object by its settings and, if its code is not Belated's, by its fingerprint."""
     mark = getattr(value, "fingerprint", None)
     if not (is_ours or (isinstance(mark, str) and mark)):
         raise InvalidInput(
-            f"{value!r:.80} is an object of your own, and nothing tells whether its code has changed: its games can be "
-            "kept in a folder if it has an attribute `fingerprint`, a text that you change with the code"
+            f"{value!r:.80} is an object of your own, and Belated cannot see whether its code has changed. To keep its "
+            "games in a folder, give it an attribute `fingerprint`, a text that you change with the code"
         )
-    if isinstance(value, Algorithm):  # its functions are what the mark stands for
+    if isinstance(value, Algorithm):  # the mark stands for its functions
         return [value.name, mark]
     return [mark, _described(object.__getstate__(value))]

@@ -1,4 +1,4 @@
-"""Finished games in a folder, a small file each: whole or not there, whenever the process that writes it dies."""
+"""Finished games in a folder, in a small file each. Files are written atomically, so a crash leaves no partial one."""
 
 import hashlib
 import math
@@ -16,7 +16,7 @@ DIGEST_BYTES = 32
 
 
 class FinishedGame(NamedTuple):
-    """What is left of a game: regret at the checkpoints, expected and suffered, its seconds, and what was proven."""
+    """Regret at the checkpoints, expected and suffered, the seconds it took, and the proven bound."""
 
     expected: Floats
     suffered: Floats
@@ -30,7 +30,7 @@ def path_of(folder: Path, key: str) -> Path:
 
 
 def write(folder: Path, key: str, played: FinishedGame) -> None:
-    """Keep a game: the file appears under its name only when it is whole."""
+    """Keep a game. The file gets its name only when it is complete."""
     bound = math.nan if played.bound is None else played.bound
     content = np.concatenate([[played.seconds, bound], played.expected, played.suffered]).astype("<f8").tobytes()
     path = path_of(folder, key)
@@ -40,18 +40,18 @@ def write(folder: Path, key: str, played: FinishedGame) -> None:
         partial.write_bytes(_digest(key, content) + content)
         partial.replace(path)
     except OSError as error:
-        raise StoreError(f"a game cannot be kept in {path.parent}: {error.strerror}; finished games stay") from error
+        raise StoreError(f"a game cannot be kept in {path.parent}: {error.strerror}. Finished games stay") from error
 
 
 def read(folder: Path, key: str, n_checkpoints: int) -> FinishedGame | None:
-    """The game that was kept, bit for bit; None if it is missing, torn, or another's."""
+    """The game that was kept, bit for bit, or None if its file is missing, damaged or of another game."""
     try:
         content = path_of(folder, key).read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise StoreError(
-            f"{path_of(folder, key)} cannot be read: {error.strerror}; make it readable or delete it"
+            f"{path_of(folder, key)} cannot be read: {error.strerror}. Make it readable or delete it"
         ) from error
     digest, content = content[:DIGEST_BYTES], content[DIGEST_BYTES:]
     if digest != _digest(key, content) or len(content) != 8 * (2 + 2 * n_checkpoints):

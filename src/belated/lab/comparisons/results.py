@@ -57,7 +57,7 @@ class Results:
         return polars.concat([polars.DataFrame(_columns(row)) for row in self.rows])
 
     def summary(self) -> list[tuple[str, ...]]:
-        """The ranked table as text: algorithm, regret, interval, bound, ratio to the lower bound, rounds/s, needs."""
+        """The table as text, with algorithm, regret, interval, bound, ratio to the lower bound, rounds/s and needs."""
         return [
             (
                 row.algorithm.name,

@@ -1,4 +1,4 @@
-"""Sweeps: many games of several algorithms on one problem, wherever they are played; each is kept when it ends."""
+"""Many games of several algorithms on one problem, in threads or on Dask. Each is kept when it ends."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,20 +20,18 @@ from belated.validation import whole_number
 Game = tuple[str, int]  # an algorithm's name and a seed
 Games = Mapping[Game, Algorithm]
 Finish = Callable[[Game, FinishedGame], None]
-Run = Callable[
-    [Games, Problem, Integers, Finish, Progress], None
-]  # plays the games, and tells of each that is finished
+Run = Callable[[Games, Problem, Integers, Finish, Progress], None]  # plays the games and calls finish for each
 
 
 def play_whole(algorithm: Algorithm, problem: Problem, seed: int, at: Integers, watch: Watch = iter) -> FinishedGame:
-    """A game and what was proven of it beforehand: a pure function, wherever it is played."""
+    """Play a game and compute its bound. This is a pure function, so it does not matter where it runs."""
     warm_up()
     result, setting = play_game(algorithm, problem, seed, at, watch)
     return FinishedGame(*result, algorithm.bound(setting))
 
 
 def on_threads(workers: int) -> Run:
-    """Games on this machine, in so many threads."""
+    """Play games in threads of this process."""
     whole_number("workers", workers, 1)
 
     def run(games: Games, problem: Problem, at: Integers, finish: Finish, progress: Progress) -> None:
@@ -58,7 +56,7 @@ def sweep(
     folder: Path | None,
     tell: Callable[[str], None],
 ) -> dict[Game, FinishedGame]:
-    """A game for each algorithm and seed, taken from the folder if it is there; after Ctrl-C, the finished ones."""
+    """A game for each algorithm and seed, from the folder if it is there. After Ctrl-C, the finished ones."""
     at = default_checkpoints(problem.n_rounds)
     games = {(algorithm.name, seed): algorithm for algorithm in algorithms for seed in range(n_seeds)}
     keys = {} if folder is None else _keys(games, fingerprint_of(problem, at))
@@ -84,6 +82,6 @@ def sweep(
 
 
 def _keys(games: Games, common: str) -> dict[Game, str]:
-    """The name of each game's file: all that determines its result."""
+    """The name of each game's file, a digest of everything that determines its result."""
     marks = {algorithm.name: fingerprint_of(common, algorithm)[:32] for algorithm in games.values()}
     return {(name, seed): f"{marks[name]}-{seed}" for name, seed in games}

@@ -1,4 +1,4 @@
-"""Regret beside its two certificates: what is proven beforehand and what the run itself has measured."""
+"""Regret beside its two certificates, the proven one and the measured one."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from belated.tunings import Tuning
 
 
 class Certified(NamedTuple):
-    """A row for each seed, a column for each checkpoint."""
+    """Regret and certificates, with a row for each seed and a column for each checkpoint."""
 
     checkpoints: Integers
     regret: Floats  # of <x_t, l_t>
@@ -28,8 +28,8 @@ def certify(
 ) -> Certified:
     """Play a problem through ask and tell, and read both certificates at the checkpoints.
 
-    A Tuning is played by FTRL. A function is called with the number of arms and the seed, and makes a learner that has
-    certificates.
+    A Tuning is played by FTRL. A function is called with the number of arms and the seed, and must make a learner
+    that has certificates.
     """
     if not (isinstance(tuning, Tuning) or callable(tuning)):
         raise InvalidInput(f"tuning must be a belated.tunings.Tuning, such as belated.tunings.Shadow(), got {tuning!r}")

@@ -1,4 +1,4 @@
-"""Compiled games: a tuning against known delays, all rounds of a block in one kernel."""
+"""Compiled games of a tuning. One kernel call plays all rounds of a block."""
 
 from typing import final
 
@@ -14,12 +14,12 @@ from belated.tunings import Shadow, Tuning, schedule
 
 @final
 class Compiled:
-    """A tuning against known delays: all rates are computed beforehand, and one compiled loop serves every tuning."""
+    """A game with all rates computed beforehand, so that one compiled loop serves every tuning."""
 
     def __init__(self, tuning: Tuning, problem: Problem, delays: Integers, seed: int) -> None:
         n, k = problem.n_rounds, problem.n_arms
         self.alpha, self.beta, _, skipped_in = schedule(tuning, k, delays)
-        if tuning.discard:  # what is thrown away never arrives
+        if tuning.discard:  # discarded reports never arrive
             delays = np.where((skipped_in > 0) & (skipped_in <= np.arange(1, n + 1) + delays), NEVER, delays)
         self.arrivals = kernels.arrivals(delays)
         self.generator = np.random.default_rng(seed)
@@ -30,7 +30,7 @@ class Compiled:
         self.t = 0
 
     def play(self, losses: Floats) -> tuple[Floats, Floats]:
-        """The next rounds, one for each row: <x_t, l_t> and the loss of the drawn arm."""
+        """Play a round for each row. Returns <x_t, l_t> and the loss of the drawn arm."""
         rounds = len(losses)
         expected, suffered = np.empty(rounds), np.empty(rounds)
         kernels.play_block(
@@ -53,7 +53,7 @@ class Compiled:
 
 @final
 class CompiledShadow:
-    """A learner with a shadow: the careful rates and what their guarantee allows are computed beforehand."""
+    """A game with a shadow. The careful rates and what their guarantee allows are computed beforehand."""
 
     def __init__(self, tuning: Shadow, problem: Problem, delays: Integers, seed: int) -> None:
         n, k = problem.n_rounds, problem.n_arms
@@ -69,7 +69,7 @@ class CompiledShadow:
         self.t = 0
 
     def play(self, losses: Floats) -> tuple[Floats, Floats]:
-        """The next rounds, one for each row: <x_t, l_t> and the loss of the drawn arm."""
+        """Play a round for each row. Returns <x_t, l_t> and the loss of the drawn arm."""
         rounds = len(losses)
         expected, suffered = np.empty(rounds), np.empty(rounds)
         kernels.play_shadow_block(

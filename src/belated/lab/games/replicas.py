@@ -1,9 +1,9 @@
-"""Replicas: copies of a learner that decide the rounds of one game and hear of each other `lag` rounds later.
+"""Games of replicas, which are copies of one learner that hear of each other `lag` rounds later.
 
-`OneJournal` is what a service does: all copies fold one journal in its order. `Apart` is the model of the words: each
-copy knows its own events at once. Both are learners with ask and tell (docs/replicas.md).
+In `OneJournal` all copies fold one journal in its order, as in a service. In `Apart` each copy knows its own events at
+once. Both are learners with ask and tell (docs/replicas.md).
 
-An event of round w is known in round t if w + lag < t: without lag, as ever, from the next round on.
+An event of round w is known in round t if w + lag < t. Without lag that is from the next round on.
 """
 
 from collections import deque
@@ -38,7 +38,7 @@ def play(
     lag: int = 20,
     checkpoints: Sequence[int] | None = None,
 ) -> Certified:
-    """Replicas of a service, which fold one journal: regret and the certificates of its fold at the checkpoints."""
+    """Regret and certificates of replicas of a service, which fold one journal, at the checkpoints."""
     return certify(_maker(OneJournal, tuning, replicas, lag), problem, seeds, checkpoints=checkpoints)
 
 
@@ -51,7 +51,7 @@ def play_apart(
     lag: int = 20,
     checkpoints: Sequence[int] | None = None,
 ) -> Curves:
-    """Replicas that know their own events at once: regret at the checkpoints. No certificate is proven for them."""
+    """Regret of replicas that know their own events at once. No certificate is proven for them."""
     return play_games(_maker(Apart, tuning, replicas, lag), problem, seeds, checkpoints=checkpoints)
 
 
@@ -64,7 +64,7 @@ def _maker(kind: "type[OneJournal | Apart]", tuning: Tuning, replicas: int, lag:
 
 
 class _Written(NamedTuple):
-    """An entry of the journal: the round in which it was written, and what it does to a copy that folds it."""
+    """An entry of the journal, with the round in which it was written and its effect on a copy that folds it."""
 
     round: int
     fold: Callable[[SharedLearner], None]
@@ -72,10 +72,10 @@ class _Written(NamedTuple):
 
 @final
 class OneJournal:
-    """Copies that fold one journal: with more than one, in round t all have folded what was written before t - lag.
+    """Copies that fold one journal. In round t they have folded what was written before t - lag.
 
-    A copy cannot know its own newest event without those of the others before it. So all draw from the same states, and
-    one learner that is `lag` rounds behind stands for any number of them.
+    A copy cannot know its own newest event without the events of the others before it. So all draw from the same
+    states, and one learner that is `lag` rounds behind stands for two or more copies. A single copy has no lag.
     """
 
     def __init__(self, n_arms: int, tuning: Tuning, *, seed: int, replicas: int, lag: int) -> None:
@@ -83,14 +83,14 @@ class OneJournal:
         self._lag = lag if replicas > 1 else 0
         self._tuning, self._generator = tuning, np.random.default_rng(seed)
         self._behind = SharedLearner(FTRL(n_arms, tuning, seed=0), 0)
-        self._ahead: deque[_Written] = deque()  # what it has not folded yet
-        self._last = 0  # the place of the newest entry
-        self._places: dict[int, int] = {}  # of the decisions that wait
+        self._ahead: deque[_Written] = deque()  # not folded yet
+        self._last = 0  # number of the newest entry
+        self._seqs: dict[int, int] = {}  # entry numbers of decisions that wait for a report
         self._context: DrawContext | None = None
 
     @property
     def outstanding(self) -> int:
-        return len(self._places)
+        return len(self._seqs)
 
     def _write(self, fold: Callable[[SharedLearner], None]) -> None:
         self._ahead.append(_Written(self.round, fold))
@@ -105,59 +105,62 @@ class OneJournal:
         return self._context
 
     def distribution(self) -> Floats:
-        """x of the coming round."""
+        """The distribution x of the next round."""
         return self._look().x
 
     def ask(self) -> Decision:
-        """Decide the next round, by whichever replica."""
+        """Decide the next round. It does not matter which replica does it."""
         x, bold_advantages, drawn = self._look()
         arm = _draw(x, float(self._generator.random()))
         self.round, self._last = self.round + 1, self._last + 1
         given = [self._last], self._behind.last, [arm], [float(x[arm])], drawn, [float(bold_advantages[arm])]
         self._write(lambda shared: shared.enter(*given))
-        self._places[self.round] = self._last
+        self._seqs[self.round] = self._last
         return Decision(self.round, arm, float(x[arm]))
 
     def tell(self, decision: Decision | int, loss: float) -> None:
-        """Report the loss of an earlier decision or its round, in any order, once."""
+        """Report the loss of an earlier decision or its round, once. Any order is fine."""
         round, checked = as_round(decision), as_loss(loss)
-        place = self._places.pop(_open(round, self.round, self._places))
+        seq = self._seqs.pop(_open(round, self.round, self._seqs))
         self._last += 1
-        self._write(partial(SharedLearner.tell, seq=self._last, decision=place, loss=checked))
+        self._write(partial(SharedLearner.tell, seq=self._last, decision=seq, loss=checked))
 
     def whole(self) -> FTRL:
-        """The learner that has folded all of the journal, as every replica will have after the lag."""
+        """The learner after the whole journal, as every replica will be after the lag."""
         copy = SharedLearner.restore(self._behind.state(), self._tuning)
         for written in self._ahead:
             written.fold(copy)
         return copy.learner
 
     def certificate(self) -> float:
-        """That of the whole journal (docs/theory/certificate.md, "Replicas")."""
+        """The certificate of the whole journal (docs/theory/certificate.md, "Replicas")."""
         return self.whole().certificate()
 
     def measured_certificate(self) -> float:
-        """That of the whole journal."""
+        """The measured certificate of the whole journal."""
         return self.whole().measured_certificate()
 
 
 @final
 class Apart:
-    """Copies that know their own reports at once and those of the others after the lag; who decides is drawn uniformly.
+    """Copies that know their own reports at once and those of the others after the lag.
 
-    All copies count all rounds, as outstanding until they hear of their reports. So each is a learner on the delays of
-    lab.Replicated, but only its own rounds are drawn from its distribution.
+    The replica that decides is drawn uniformly. Every copy counts all rounds, and a round is outstanding until its
+    report reaches the copy. So each copy is a learner on the delays of lab.Replicated, but only its own rounds are
+    drawn from its distribution.
     """
 
     def __init__(self, n_arms: int, tuning: Tuning, *, seed: int, replicas: int, lag: int) -> None:
         self.n_arms, self.round = n_arms, 0
         self._lag = lag
-        self._copies = [FTRL(n_arms, tuning, seed=0) for _ in range(replicas if lag else 1)]  # without lag all are one
+        self._copies = [
+            FTRL(n_arms, tuning, seed=0) for _ in range(replicas if lag else 1)
+        ]  # without lag all copies are the same
         self._generator = np.random.default_rng(seed)
         self._deciders = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2,)))  # 0, 1: the problem's
         self._decider = self._next_decider()
-        self._x: Floats | None = None  # of the coming round, until something is heard
-        self._deciders_of: dict[int, int] = {}  # the rounds that wait
+        self._x: Floats | None = None  # of the next round, until a report arrives
+        self._deciders_of: dict[int, int] = {}  # of rounds that wait for a report
         self._news: deque[tuple[int, int, int, float]] = deque()  # written in round, by, about, loss
 
     @property
@@ -176,7 +179,7 @@ class Apart:
                     copy.tell(about, loss)
 
     def distribution(self) -> Floats:
-        """x of the coming round: that of the replica whose turn it is."""
+        """The distribution x of the next round, from the replica whose turn it is."""
         self._hear()
         if self._x is None:
             self._x = self._copies[self._decider].distribution()
@@ -186,14 +189,14 @@ class Apart:
         """Decide the next round, by a replica drawn uniformly."""
         x = self.distribution()
         arm = _draw(x, float(self._generator.random()))
-        for copy in self._copies:  # arm and probability are used only when its report is told
+        for copy in self._copies:  # the copy uses them only when it gets the report
             copy.record(arm, float(x[arm]))
         self.round, self._x = self.round + 1, None
         self._deciders_of[self.round], self._decider = self._decider, self._next_decider()
         return Decision(self.round, arm, float(x[arm]))
 
     def tell(self, decision: Decision | int, loss: float) -> None:
-        """Report the loss of an earlier decision or its round, in any order, once."""
+        """Report the loss of an earlier decision or its round, once. Any order is fine."""
         round, checked = as_round(decision), as_loss(loss)
         by = self._deciders_of.pop(_open(round, self.round, self._deciders_of))
         self._copies[by].tell(round, checked)
@@ -212,7 +215,7 @@ def _open(round: int, asked: int, waiting: dict[int, int]) -> int:
 
 
 def _draw(x: Floats, uniform: float) -> int:
-    """As FTRL draws."""
+    """Draw an arm as FTRL does."""
     cdf = np.empty(-(-x.size // kernels.BLOCK))
     kernels.accumulate(x, cdf)
     return int(kernels.draw(x, cdf, uniform))

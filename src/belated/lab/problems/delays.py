@@ -1,6 +1,6 @@
-"""Delays: how late the feedback of each round comes. Small named data; `draw` gives d_1..d_n.
+"""Rules for how late the feedback of each round comes.
 
-A delay of NEVER (or any beyond the game) means that the feedback does not come while the game lasts.
+A delay of NEVER, or any delay beyond the game, means that the feedback does not come during the game.
 """
 
 import math
@@ -28,11 +28,11 @@ class Delays(ABC):
 
     @property
     def typical(self) -> int | None:
-        """A delay that stands for all, if there is one (the resonant wave takes its rhythm from it)."""
+        """A delay that stands for all, if there is one. The resonant wave takes its period from it."""
         return None
 
     def loaded(self) -> "Delays":
-        """The same delays, with what they read from files in memory."""
+        """The same delays, with their files read into memory."""
         return self
 
 
@@ -89,7 +89,7 @@ class Uniform(Delays):
 @final
 @dataclass(frozen=True)
 class Geometric(Delays):
-    """Geometric with a given mean: memoryless."""
+    """Geometric with a given mean."""
 
     mean: float = 100.0
 
@@ -107,7 +107,7 @@ class Geometric(Delays):
 @final
 @dataclass(frozen=True)
 class Pareto(Delays):
-    """Heavy tail: P(d >= z) = (1 + z)^-shape; for shape <= 1 the mean is infinite."""
+    """Heavy tail with P(d >= z) = (1 + z)^-shape. For shape <= 1 the mean is infinite."""
 
     shape: float = 0.5
 
@@ -122,7 +122,7 @@ class Pareto(Delays):
 @final
 @dataclass(frozen=True)
 class Lost(Delays):
-    """A share of the feedback never comes; the rest has a fixed delay."""
+    """A share of the feedback never comes, the rest has a fixed delay."""
 
     share: float = 0.05
     d: int = 100
@@ -143,7 +143,7 @@ class Lost(Delays):
 @final
 @dataclass(frozen=True)
 class Bursts(Delays):
-    """Everything is held until the next batch time: the end of every `every`-th round."""
+    """Everything is held until the end of the next `every`-th round."""
 
     every: int = 200
 
@@ -161,7 +161,7 @@ class Bursts(Delays):
 @final
 @dataclass(frozen=True)
 class Unbalanced(Delays):
-    """TCS19's example: the first floor(sqrt(k n / ln k)) rounds report only at the end, the others at once."""
+    """The first floor(sqrt(k n / ln k)) rounds report only at the end, the others at once (TCS19)."""
 
     def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Integers:
         if n_arms < 2:
@@ -209,7 +209,7 @@ class Permuted(Delays):
 @final
 @dataclass(frozen=True)
 class Lagged(Delays):
-    """The delays of another rule, all later by `lag`: what replicas of a service know (docs/replicas.md)."""
+    """The delays of another rule plus `lag`, as replicas of a service see them (docs/replicas.md)."""
 
     of: Delays
     lag: int = 20
@@ -219,7 +219,7 @@ class Lagged(Delays):
 
     @property
     def typical(self) -> int | None:
-        return self.of.typical  # the world does not swing more slowly because we lag
+        return self.of.typical  # the losses do not change more slowly because we lag
 
     def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Integers:
         delays = as_delays(self.of.draw(n_arms, n_rounds, generator))
@@ -229,7 +229,7 @@ class Lagged(Delays):
 @final
 @dataclass(frozen=True)
 class Replicated(Delays):
-    """What one of several replicas knows: of its own rounds the delays of another rule, of the others' `lag` more.
+    """The delays d of another rule as one of R replicas sees them, which knows its own rounds at once.
 
     d with probability 1 / R, d + lag with probability 1 - 1 / R                                (docs/replicas.md)
     """
@@ -255,7 +255,7 @@ class Replicated(Delays):
 @final
 @dataclass(frozen=True, eq=False)
 class GivenDelays(Delays):
-    """An array of delays; a longer game repeats it."""
+    """An array of delays. A longer game repeats it."""
 
     values: Integers
 
@@ -269,9 +269,9 @@ class GivenDelays(Delays):
 @final
 @dataclass(frozen=True)
 class DelaysFile(Delays):
-    """Delays from a file (CSV, Parquet, npy), the column `delay` or the only one; an empty cell means never.
+    """Delays from a CSV, Parquet or npy file, from the column `delay` or the only one.
 
-    A longer game repeats them.
+    An empty cell means never. A longer game repeats the delays.
     """
 
     path: Path

@@ -1,4 +1,4 @@
-"""Reading losses and delays from files: CSV, Parquet or npy, told apart by their ending."""
+"""Reads losses and delays from CSV, Parquet or npy files. The ending of the name decides."""
 
 import math
 from collections.abc import Callable
@@ -60,10 +60,10 @@ def read_matrix(path: Path) -> Floats:
 
 
 def read_column(path: Path, column: str) -> Floats:
-    """One column by name, or the only one; an empty cell is NaN."""
+    """One column by name, or the only one. An empty cell is NaN."""
     if path.suffix == ".npy":
         return _as_floats(path, _load(path).ravel())
     table = _read_table(path)
     if column not in table.columns and table.width != 1:
-        raise InvalidInput(f"{path}: no column {column!r}; there are {', '.join(table.columns)}")
+        raise InvalidInput(f"{path}: no column {column!r}. The columns are {', '.join(table.columns)}")
     return _as_floats(path, table[column if column in table.columns else table.columns[0]].to_numpy())

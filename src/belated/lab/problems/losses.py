@@ -1,6 +1,6 @@
-"""Losses: what each arm would cost in each round, fixed in advance (oblivious), in [0, 1]. Small named data.
+"""Rules for what each arm costs in each round. Losses lie in [0, 1] and are fixed before the game (oblivious).
 
-`blocks` yields the rows of the (n, k) matrix a block at a time, so that a long game never holds it whole.
+`blocks` yields the rows of the (n, k) matrix a block at a time, so a long game never holds the whole matrix.
 """
 
 import math
@@ -17,7 +17,7 @@ from belated.errors import InvalidInput
 from belated.lab.problems.files import read_matrix
 from belated.validation import positive_number, whole_number
 
-BLOCK_CELLS = 2**18  # cells of a block: 2 MB
+BLOCK_CELLS = 2**18  # in a block, which makes 2 MB
 
 
 class Losses(ABC):
@@ -25,10 +25,10 @@ class Losses(ABC):
 
     @abstractmethod
     def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Floats]:
-        """All n rows in order, a block at a time; `delay` is the game's typical one."""
+        """All n rows in order, a block at a time. `delay` is the typical delay of the game."""
 
     def loaded(self) -> "Losses":
-        """The same losses, with what they read from files in memory."""
+        """The same losses, with their files read into memory."""
         return self
 
 
@@ -52,7 +52,7 @@ def _check_unit(name: str, value: float) -> None:
 @final
 @dataclass(frozen=True)
 class Bernoulli(Losses):
-    """Coin flips: arm 0 loses with probability mean - gap, every other arm with probability mean."""
+    """Coin flips. Arm 0 loses with probability mean - gap, every other arm with probability mean."""
 
     gap: float = 0.1
     mean: float = 0.5
@@ -72,9 +72,10 @@ class Bernoulli(Losses):
 @final
 @dataclass(frozen=True)
 class Constrained(Losses):
-    """ZS19's stochastically constrained adversary: the gap stays, the means jump.
+    """ZS19's stochastically constrained adversary, whose gap stays while the means jump.
 
-    In phases that grow by the factor `growth` the means of (arm 0, the others) alternate: (0, gap) and (1 - gap, 1).
+    The means of (arm 0, the others) alternate between (0, gap) and (1 - gap, 1). Each phase is longer than the one
+    before by the factor `growth`.
     """
 
     gap: float = 0.125
@@ -95,7 +96,10 @@ class Constrained(Losses):
 @final
 @dataclass(frozen=True)
 class Shifting(Losses):
-    """Coin flips whose best arm is drawn anew in each of `phases` equal parts: mean 1/2, the best one's less by gap."""
+    """Coin flips of mean 1/2 whose best arm changes at random in each of `phases` equal parts.
+
+    The mean of the best arm is less by gap.
+    """
 
     gap: float = 0.3
     phases: int = 8
@@ -115,9 +119,9 @@ class Shifting(Losses):
 @final
 @dataclass(frozen=True)
 class Comeback(Losses):
-    """Arm 0 loses 1 and the others 0 in the first part of the game; then they swap for good.
+    """Arm 0 loses 1 and the others 0 in the first part of the game, and after that it is the other way around.
 
-    Who has written arm 0 off, say by weighting its old reports with its present small probability, is lost.
+    A learner fails here if it has given up arm 0, for example by weighting old reports with today's probability.
     """
 
     after: float = 0.2
@@ -135,7 +139,7 @@ class Comeback(Losses):
 @final
 @dataclass(frozen=True)
 class Wave(Losses):
-    """A square wave in resonance with the delay: two halves of the arms swap losses 0 and 1 every 2 d rounds.
+    """A square wave in resonance with the delay. Two halves of the arms swap losses 0 and 1 every 2 d rounds.
 
     With a `strength` below 1 the losses are coin flips with the means (1 - strength) / 2 and (1 + strength) / 2.
     """
@@ -159,7 +163,7 @@ class Wave(Losses):
 @final
 @dataclass(frozen=True)
 class Sine(Losses):
-    """Drifting sines: arm i loses (1 + sin(2 pi (t / period + i / k))) / 2; the period is 4 d unless given."""
+    """Arm i loses (1 + sin(2 pi (t / period + i / k))) / 2. The default period is 4 d."""
 
     period: float | None = None
 
@@ -177,7 +181,10 @@ class Sine(Losses):
 @final
 @dataclass(frozen=True)
 class BlockCoins(Losses):
-    """The lower bound's instance: blocks of d + 1 rounds share a coin per arm; all algorithms have the same regret."""
+    """The instance of the lower bound. Blocks of d + 1 rounds share a coin per arm.
+
+    All algorithms have the same regret on it.
+    """
 
     def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Floats]:
         length = min(delay + 1, n_rounds)
@@ -190,7 +197,7 @@ class BlockCoins(Losses):
 @final
 @dataclass(frozen=True, eq=False)
 class GivenLosses(Losses):
-    """A matrix of losses, a row for each round and a column for each arm."""
+    """A matrix of losses with a row for each round and a column for each arm."""
 
     matrix: Floats
 
@@ -207,7 +214,7 @@ class GivenLosses(Losses):
         if self.matrix.shape[1] != n_arms or self.matrix.shape[0] < n_rounds:
             rows, columns = self.matrix.shape
             game = f"the game has {n_rounds:,} rounds and {n_arms} arms"
-            raise InvalidInput(f"the losses are for {rows:,} rounds and {columns} arms, but {game}: set both to fit")
+            raise InvalidInput(f"the losses are for {rows:,} rounds and {columns} arms, but {game}. Set both to fit")
         for start, stop in spans(n_rounds, n_arms):
             yield self.matrix[start:stop]
 
@@ -215,7 +222,7 @@ class GivenLosses(Losses):
 @final
 @dataclass(frozen=True)
 class LossesFile(Losses):
-    """A matrix of losses from a file (CSV, Parquet, npy): a row for each round, a column for each arm."""
+    """Losses from a CSV, Parquet or npy file with a row for each round and a column for each arm."""
 
     path: Path
 

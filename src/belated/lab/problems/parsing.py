@@ -1,4 +1,4 @@
-"""Problems by name, for the command line and TOML files: `bernoulli:gap=0.2`, `geometric:mean=50`, `losses.csv`."""
+"""Losses and delays from text such as `bernoulli:gap=0.2`, `geometric:mean=50` or `losses.csv`."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -68,7 +68,9 @@ def _build_around(name: str, rest: str) -> Delays:
     """`permuted:RULE`, `replicated:RULE` or `replicated:replicas=4,lag=20:RULE`."""
     settings, _, rule = rest.partition(":") if "=" in rest.partition(":")[0] else ("", "", rest)
     if not rule:
-        raise InvalidInput(f"{name}:{rest} changes the delays of another rule: write that after it, {name}:...:RULE")
+        raise InvalidInput(
+            f"{name}:{rest} changes the delays of another rule. Write that after it, as in {name}:...:RULE"
+        )
     return AROUND[name](parse_delays(rule), **_values(name, settings, AROUND[name]))  # type: ignore[call-arg]
 
 
@@ -80,7 +82,7 @@ def _build(kind: str, text: str, known: Mapping[str, type]) -> Any:
 
 
 def settings_of(rule: type) -> dict[str, dataclasses.Field[Any]]:
-    """What can be set with a number."""
+    """The settings of a rule that are numbers."""
     return {field.name: field for field in dataclasses.fields(rule) if field.type is not Delays}
 
 

@@ -1,4 +1,4 @@
-"""A problem: losses x delays, a number of arms and of rounds. The same seed gives the same problem."""
+"""A problem is losses and delays for a number of arms and rounds. The same seed gives the same problem."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +16,13 @@ from belated.validation import as_delays, whole_number
 @final
 @dataclass(frozen=True)
 class Problem:
-    """A game an oblivious adversary has prepared: `losses` and `delays`, `n_arms` and `n_rounds`."""
+    """Losses and delays that are fixed before the game begins, for `n_arms` and `n_rounds`.
+
+    >>> from belated import lab
+    >>> problem = lab.Problem(lab.Bernoulli(gap=0.2), lab.Fixed(3), n_arms=2, n_rounds=5)
+    >>> problem.draw_delays(seed=1)
+    array([3, 3, 3, 3, 3])
+    """
 
     losses: Losses
     delays: Delays
@@ -28,18 +34,18 @@ class Problem:
         whole_number("n_rounds", self.n_rounds, 1)
 
     def loaded(self) -> "Problem":
-        """The same problem with its files in memory: they are read once, here, and need not be where it is played."""
+        """The same problem with its files read into memory. It can then be played where the files are not."""
         return Problem(self.losses.loaded(), self.delays.loaded(), self.n_arms, self.n_rounds)
 
     def draw_delays(self, seed: int) -> Integers:
-        """d_1..d_n of the problem with this seed."""
+        """The delays d_1..d_n of the game with this seed."""
         delays = as_delays(self.delays.draw(self.n_arms, self.n_rounds, _generator(seed, 0)))
         if delays.size != self.n_rounds:
             raise InvalidInput(f"{self.delays!r} gave {delays.size} delays for {self.n_rounds} rounds")
         return delays
 
     def loss_blocks(self, seed: int, delays: Integers) -> Iterator[Floats]:
-        """The rows of the loss matrix of the problem with this seed, a block at a time."""
+        """The rows of the loss matrix of the game with this seed, a block at a time."""
         typical = self.delays.typical
         if typical is None:
             reported = delays[delays < self.n_rounds]
@@ -49,7 +55,7 @@ class Problem:
             rows += len(block)
             if block.ndim != 2 or block.shape[1] != self.n_arms or rows > self.n_rounds:
                 raise InvalidInput(
-                    f"{self.losses!r:.80} gave losses of the wrong shape: {block.shape} up to round {rows}"
+                    f"{self.losses!r:.80} gave losses of the wrong shape {block.shape} up to round {rows}"
                 )
             if not (is_built_in or (block.min() >= 0 and block.max() <= 1)):
                 raise InvalidInput(f"{self.losses!r:.80} gave losses outside [0, 1] up to round {rows}")
@@ -59,5 +65,5 @@ class Problem:
 
 
 def _generator(seed: int, part: int) -> np.random.Generator:
-    """Independent streams for delays (0) and losses (1), and of the learner's own, which is default_rng(seed)."""
+    """Independent streams for delays (0) and losses (1). The learner's own stream is default_rng(seed)."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(part,)))
