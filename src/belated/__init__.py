@@ -1,4 +1,4 @@
-"""Belated: decide now, learn when the feedback comes.
+"""Belated. Decide now, and learn when the feedback comes.
 
 >>> import belated
 >>> learner = belated.FTRL(3, seed=7)

@@ -1,8 +1,14 @@
-"""What is proven about the regret: ZS20's theorems, the certificate of a whole delay sequence, lower bounds.
+"""Proven bounds on the regret. ZS20's theorems, the certificate of a whole delay sequence, and lower bounds.
 
 ZS20: Zimmert & Seldin, An Optimal Algorithm for Adversarial Bandits with Arbitrary Delays, AISTATS 2020. Natural
-logarithms throughout. Delays are clipped to the game: nothing arrives after round n. All guarantees are for losses AND
-delays fixed in advance (oblivious): a delay that depends on the drawn arm is outside them.
+logarithms throughout. Delays are clipped to the game, because nothing arrives after round n. All guarantees are for
+losses AND delays fixed in advance (oblivious). They do not cover a delay that depends on the drawn arm.
+
+>>> from belated import bounds
+>>> bounds.theorem_1(10, [0] * 100)
+126.49110640673517
+>>> bounds.best_skipping(10, [3] * 100).rounds
+0
 """
 
 import math
@@ -20,19 +26,19 @@ from belated.validation import as_delays, whole_number
 
 
 def clip(delays: ArrayLike) -> Integers:
-    """Delays no longer than the game: d_t <= n - t."""
+    """Delays no longer than the game, so that d_t <= n - t."""
     waits = as_delays(delays)
     return np.minimum(waits, np.arange(waits.size - 1, -1, -1))
 
 
 def theorem_1(n_arms: int, delays: ArrayLike) -> float:
-    """The simple tuning: Reg <= 4 sqrt(kn) + sqrt(8 D ln k) (ZS20, Theorem 1)."""
+    """The bound of the simple tuning. Reg <= 4 sqrt(kn) + sqrt(8 D ln k) (ZS20, Theorem 1)."""
     n_arms, waits = whole_number("n_arms", n_arms, 1), clip(delays)
     return 4 * math.sqrt(n_arms * waits.size) + math.sqrt(8 * float(waits.sum()) * math.log(n_arms))
 
 
 def theorem_3(n_arms: int, delays: ArrayLike, beta: ArrayLike, skipped: Collection[int] = ()) -> float:
-    """Any proper rule and any set S of rounds (ZS20, Theorem 3; with S empty the general form of Theorem 1).
+    """Any proper rule and any set S of rounds (ZS20, Theorem 3). An empty S gives the general form of Theorem 1.
 
     Reg <= 4 sqrt(kn) + beta_n ln k + |S| + sum_{t not in S} o_t^{notS} / beta_t
     """
@@ -40,7 +46,7 @@ def theorem_3(n_arms: int, delays: ArrayLike, beta: ArrayLike, skipped: Collecti
     if rates.shape != waits.shape:
         raise InvalidInput(f"one beta for each of the {waits.size} delays is needed, got shape {rates.shape}")
     if not (np.diff(rates, prepend=0.0) >= 0).all():
-        raise InvalidInput("beta must be non-negative and never decrease: the theorem is for proper rules")
+        raise InvalidInput("beta must be non-negative and never decrease, because the theorem is for proper rules")
     kept = np.ones(waits.size, bool)
     for round in skipped:
         kept[whole_number("a skipped round", round, 1, waits.size) - 1] = False
@@ -53,14 +59,14 @@ def theorem_3(n_arms: int, delays: ArrayLike, beta: ArrayLike, skipped: Collecti
 
 
 class Skipping(NamedTuple):
-    """The best set of rounds to leave out: the `rounds` longest delays."""
+    """The best set of rounds to leave out. It holds the `rounds` longest delays."""
 
     value: float
     rounds: int
 
 
 def best_skipping(n_arms: int, delays: ArrayLike) -> Skipping:
-    """m = min over S of |S| + sqrt(D_notS ln k), exactly: for each size the best S holds the longest delays."""
+    """m = min over S of |S| + sqrt(D_notS ln k), exactly. For each size the best S holds the longest delays."""
     n_arms, longest_first = whole_number("n_arms", n_arms, 1), np.sort(clip(delays))[::-1]
     rest = longest_first.sum() - np.concatenate(([0], np.cumsum(longest_first)))
     values = np.arange(rest.size) + np.sqrt(rest * math.log(n_arms))
@@ -69,25 +75,25 @@ def best_skipping(n_arms: int, delays: ArrayLike) -> Skipping:
 
 
 def theorem_2(n_arms: int, delays: ArrayLike) -> float:
-    """The advanced tuning: Reg <= 4 sqrt(kn) + 10 max{m, 2 ln k} (ZS20, Theorem 2)."""
+    """The bound of the advanced tuning. Reg <= 4 sqrt(kn) + 10 max{m, 2 ln k} (ZS20, Theorem 2)."""
     n_arms, waits = whole_number("n_arms", n_arms, 1), clip(delays)
     m = best_skipping(n_arms, waits).value
     return 4 * math.sqrt(n_arms * waits.size) + 10 * max(m, 2 * math.log(n_arms))
 
 
 def theorem_2_sharp(n_arms: int, delays: ArrayLike) -> float:
-    """Advanced tuning, the certificate's constant: Reg <= 4 sqrt(kn) + 3 m + 3 ln k (docs/theory/certificate.md)."""
+    """Advanced tuning, the certificate's constant. Reg <= 4 sqrt(kn) + 3 m + 3 ln k (docs/theory/certificate.md)."""
     n_arms, waits = whole_number("n_arms", n_arms, 1), clip(delays)
     return 4 * math.sqrt(n_arms * waits.size) + 3 * best_skipping(n_arms, waits).value + 3 * math.log(n_arms)
 
 
 def certificate(n_arms: int, delays: ArrayLike, tuning: Tuning | None = None) -> float:
-    """The number the expected regret of a tuning (default: Shadow) does not exceed on a delay sequence.
+    """The number the expected regret of a tuning (Shadow by default) does not exceed on a delay sequence.
 
     cert = min{ n, 2 alpha_n (sqrt(k) - 1) + beta_n ln k + sum_s min{ 1, k / (alpha_s sqrt(k) + 2 beta_s) + H_s } }
     H_s = sum_{t = s+1}^{min(s + d_s, n)} 1 / (beta_t + alpha_t / 2)
 
-    A round that the tuning skips and discards costs 1 once its feedback has come (docs/theory/certificate.md); with a
+    A round that the tuning skips and discards costs 1 once its feedback has come (docs/theory/certificate.md). With a
     shadow the rates are its careful ones, and more is added (docs/theory/shadow.md).
     """
     n_arms, waits = whole_number("n_arms", n_arms, 1), as_delays(delays)
@@ -108,7 +114,7 @@ def uncapped_certificate(n_arms: int, waits: Integers, tuning: Tuning) -> float:
 
 
 def drifts(rates: Schedule) -> Floats:
-    """sum_{t <= r} 1 / (beta_t + alpha_t / 2) for r = 0..n; more than 1 at once would only cost digits."""
+    """sum_{t <= r} 1 / (beta_t + alpha_t / 2) for r = 0..n. More than 1 at once would only cost digits."""
     return np.append(0.0, np.cumsum(np.minimum(1.0, 1 / (rates.beta + rates.alpha / 2))))
 
 
@@ -155,7 +161,7 @@ def allowances(n_arms: int, waits: Integers, rates: Schedule) -> Floats:
 
 
 def shadow_worst_case(n_arms: int, delays: ArrayLike, tuning: Shadow | None = None) -> float:
-    """Shadow, refresh = 1, no batches: Reg <= 4 sqrt(kn) + (scale + 2 / scale) sqrt(D ln k) + sqrt(2 D) + 2."""
+    """Shadow with refresh = 1 and no batches. Reg <= 4 sqrt(kn) + (scale + 2 / scale) sqrt(D ln k) + sqrt(2 D) + 2."""
     n_arms, waits, scale = whole_number("n_arms", n_arms, 1), clip(delays), (tuning or Shadow()).scale
     total = float(waits.sum())
     of_delay = (scale + 2 / scale) * math.sqrt(total * math.log(n_arms)) + math.sqrt(2 * total)
@@ -169,7 +175,7 @@ def lower_bound(n_arms: int, n_rounds: int) -> float:
 
 
 def lower_bound_uniform_delay(n_arms: int, n_rounds: int, delay: int) -> float:
-    """Blocks of d + 1 rounds that share one fair coin per arm: every algorithm has exactly this expected regret.
+    """Blocks of d + 1 rounds share one fair coin per arm, and every algorithm has exactly this expected regret.
 
     (d + 1) E[ max_i (N/2 - Bin_i(N, 1/2)) ],  N = floor(n / (d + 1))
     """

@@ -1,4 +1,4 @@
-"""What can go wrong. A call that raises one of these has changed nothing.
+"""All errors. A call that raises one of these has changed nothing.
 
 BelatedError
 ├── InvalidInput      a value outside what is allowed (also a ValueError)
@@ -55,7 +55,7 @@ class StoreError(BelatedError):
 
 
 class StoreUnreachable(StoreError):
-    """Not now: whether an append was written is not known, and a later call tries again."""
+    """The store does not answer now. It is not known whether an append was written. A later call tries again."""
 
 
 class ClusterError(BelatedError):
@@ -63,7 +63,7 @@ class ClusterError(BelatedError):
 
 
 class ServiceError(BelatedError):
-    """The service answered with a problem, or not at all: `status` (0 without an answer), `title`, `detail`."""
+    """The service refused a request or did not answer. It has `status` (0 without an answer), `title` and `detail`."""
 
     def __init__(self, status: int, title: str, detail: str = "") -> None:
         super().__init__(status, title, detail)

@@ -1,9 +1,17 @@
-"""Tunings: rules that turn the round and the outstanding counts into the two inverse learning rates.
+"""Rules that turn the round and the outstanding counts into the two inverse learning rates.
 
     x_t = argmin over the simplex of  <x, Lobs_t> - 2 alpha_t sum_i sqrt(x_i) + beta_t sum_i x_i ln x_i
 
-A tuning sees delays, never losses; `Shadow` alone lets the learner look at its reports too. It is proper (ZS20,
+A tuning sees delays, never losses. Only `Shadow` lets the learner look at its reports too. A tuning is proper (ZS20,
 Section 3) when alpha_t and beta_t never decrease.
+
+>>> import belated
+>>> learner = belated.FTRL(3, belated.tunings.Advanced(scale=2), seed=1)
+>>> learner.status.tuning
+Advanced(scale=2.0, discard=False)
+>>> alpha, beta = belated.tunings.Simple().rates(n_arms=3, round=9, outstanding=4, backlog=70)
+>>> alpha
+3.0
 
 ZS20: Zimmert & Seldin, An Optimal Algorithm for Adversarial Bandits with Arbitrary Delays, AISTATS 2020.
 """
@@ -28,7 +36,7 @@ SquareRoot = Callable[[Any], Any]  # math.sqrt for a round, np.sqrt for all roun
 
 
 class Tuning(ABC):
-    """A learning-rate rule: subclass it and write `rates` to plug in your own."""
+    """A learning-rate rule. Subclass it and write `rates` to plug in your own."""
 
     discard: bool = False  # throw away the feedback of skipped rounds
     elementwise: ClassVar[bool] = False  # `rates` also takes arrays of rounds and counts, with sqrt=np.sqrt
@@ -38,7 +46,7 @@ class Tuning(ABC):
         """(alpha_t, beta_t) from the round t, the outstanding count o_t and the backlog D_t = sum_{s<=t} o_s."""
 
     def patience(self, n_arms: int) -> float:
-        """A round is counted for at most patience * sqrt(D_t) rounds, then skipped; infinite: never."""
+        """A round counts for at most patience * sqrt(D_t) rounds, and is then skipped. Infinite means never."""
         return math.inf
 
     def __repr__(self) -> str:
@@ -48,7 +56,7 @@ class Tuning(ABC):
 @final
 @dataclass(frozen=True)
 class Simple(Tuning):
-    """ZS20's simple tuning: Reg <= 4 sqrt(kn) + sqrt(8 D ln k) (Theorem 1).
+    """ZS20's simple tuning. Reg <= 4 sqrt(kn) + sqrt(8 D ln k) (Theorem 1).
 
     alpha_t = sqrt(t),  beta_t = scale sqrt(2 D_t / ln k)
     """
@@ -68,13 +76,13 @@ class Simple(Tuning):
 @final
 @dataclass(frozen=True)
 class Advanced(Tuning):
-    """ZS20's advanced tuning (Algorithm 2): stops waiting for excessive delays.
+    """ZS20's advanced tuning (Algorithm 2). It stops waiting for excessive delays.
 
     alpha_t = sqrt(t),  beta_t = scale sqrt(D_t / ln k),  D_t counting a round s only while t - s <= beta_t
 
-    Reg <= 4 sqrt(kn) + 10 max{m, 2 ln k} (Theorem 2), m = min over S of |S| + sqrt(D_notS ln k); with 3 m + 3 ln k in
-    place of the maximum by the certificate. `discard=True` throws the feedback of skipped rounds away; by default it
-    is used when it comes.
+    Reg <= 4 sqrt(kn) + 10 max{m, 2 ln k} (Theorem 2), m = min over S of |S| + sqrt(D_notS ln k). By the certificate,
+    3 m + 3 ln k may replace the term with the maximum. `discard=True` throws the feedback of skipped rounds away. By
+    default it is used when it comes.
     """
 
     scale: float = 1.0
@@ -97,7 +105,7 @@ class Advanced(Tuning):
 @final
 @dataclass(frozen=True)
 class Shadow(Tuning):
-    """Pays only for the delay that really hurts: a bold and a careful learner side by side, and the one ahead decides.
+    """Pays only for the delay that really hurts. A bold and a careful policy run together, and the one ahead decides.
 
     bold:    alpha_t = sqrt(t),  beta_t = 0                             (Tsallis)
     careful: alpha_t = sqrt(t),  beta_t = scale sqrt(D_t / ln k)        (Advanced)
@@ -118,7 +126,7 @@ class Shadow(Tuning):
     def rates(
         self, n_arms: int, round: int, outstanding: int, backlog: int, sqrt: SquareRoot = math.sqrt
     ) -> tuple[float, float]:
-        """The careful ones: which are played depends on the losses."""
+        """The careful ones. Which are played depends on the losses."""
         return sqrt(round), self.scale * sqrt(backlog / math.log(n_arms))
 
     def patience(self, n_arms: int) -> float:
@@ -128,7 +136,7 @@ class Shadow(Tuning):
 @final
 @dataclass(frozen=True)
 class Tsallis(Tuning):
-    """Tsallis-INF (Zimmert & Seldin 2019), blind to delays: Reg <= 4 sqrt(kn) + 1 without them.
+    """Tsallis-INF (Zimmert & Seldin 2019), blind to delays. Without them Reg <= 4 sqrt(kn) + 1.
 
     alpha_t = sqrt(t),  beta_t = 0
     """
@@ -144,9 +152,9 @@ class Tsallis(Tuning):
 @final
 @dataclass(frozen=True)
 class Exp3(Tuning):
-    """Exponential weights with a constant learning rate eta (Auer et al. 2002; with delays Neu et al. 2010).
+    """Exponential weights with a constant learning rate eta (Auer et al. 2002, with delays Neu et al. 2010).
 
-    alpha_t = 0,  beta_t = 1 / eta;  Reg <= ln k / eta + eta (k n / 2 + D)
+    alpha_t = 0,  beta_t = 1 / eta,  Reg <= ln k / eta + eta (k n / 2 + D)
     """
 
     eta: float
@@ -164,9 +172,9 @@ class Exp3(Tuning):
 @final
 @dataclass(frozen=True)
 class AdaptiveExp3(Tuning):
-    """Delay-adaptive exponential weights (Gyorgy & Joulani 2021; the constants are derived).
+    """Delay-adaptive exponential weights (Gyorgy & Joulani 2021, with derived constants).
 
-    alpha_t = 0,  beta_t = 1 / eta_t = scale sqrt((k t + 2 D_t) / ln k);  Reg <= 2 sqrt((kn + 2D) ln k)
+    alpha_t = 0,  beta_t = 1 / eta_t = scale sqrt((k t + 2 D_t) / ln k),  Reg <= 2 sqrt((kn + 2D) ln k)
     """
 
     scale: float = 1.0
@@ -184,7 +192,7 @@ class AdaptiveExp3(Tuning):
 @final
 @dataclass(frozen=True)
 class Masoudian2022(Tuning):
-    """Best of both worlds with a known largest delay (Masoudian, Zimmert & Seldin 2022; the constants are recalled).
+    """Best of both worlds with a known largest delay (Masoudian, Zimmert & Seldin 2022, constants from memory).
 
     alpha_t = sqrt(t + e0),  beta_t = sqrt((D_t + g0) / ln k),
     e0 = 10 d_max + d_max^2 / (k^(1/3) ln k)^2,  g0 = 24^2 d_max^2 k^(2/3) ln k
@@ -218,7 +226,7 @@ def as_tuning(tuning: Any) -> Tuning:
 
 
 def proper_rates(tuning: Tuning, round: int, before: tuple[float, float], rates: Any) -> tuple[float, float]:
-    """The rates of a round as floats, if they may follow those of the round before; an ImproperRule otherwise."""
+    """The rates of a round as floats. An ImproperRule if they may not follow those of the round before."""
     try:
         alpha, beta = rates
         if before[0] <= alpha <= LARGEST_RATE and before[1] <= beta <= LARGEST_RATE and alpha + beta >= SMALLEST_RATE:
@@ -232,7 +240,7 @@ def proper_rates(tuning: Tuning, round: int, before: tuple[float, float], rates:
 
 
 def proper_patience(tuning: Tuning, n_arms: int) -> float:
-    """The tuning's patience as a float; an ImproperRule if it is not a number >= 0. With one arm nothing is skipped."""
+    """The tuning's patience as a float, or an ImproperRule if it is not a number >= 0. One arm skips nothing."""
     if n_arms == 1:
         return math.inf
     patience = tuning.patience(n_arms)
@@ -251,7 +259,7 @@ class Schedule(NamedTuple):
 
 
 def outstanding_counts(delays: Integers) -> Integers:
-    """o_t = #{ s < t : s + d_s >= t }; their sum is D (ZS20, Section 2)."""
+    """o_t = #{ s < t : s + d_s >= t }. Their sum is D (ZS20, Section 2)."""
     n = delays.size
     change = np.zeros(n + 2, np.int64)
     change[1 : n + 1] += 1
@@ -260,7 +268,7 @@ def outstanding_counts(delays: Integers) -> Integers:
 
 
 def schedule(tuning: Tuning, n_arms: int, delays: ArrayLike) -> Schedule:
-    """The rates of every round, computed beforehand: they depend on the delays alone."""
+    """The rates of every round, computed beforehand. They depend on the delays alone."""
     n_arms, waits = whole_number("n_arms", n_arms, 1), as_delays(delays)
     rounds = np.arange(1, waits.size + 1)
     backlog, skipped_in = kernels.backlogs(waits, proper_patience(tuning, n_arms))

@@ -1,4 +1,4 @@
-"""Input from outside, validated at the edge, once: each function returns the clean value or raises InvalidInput."""
+"""Checks of input from outside. Each function returns the clean value or raises InvalidInput."""
 
 import math
 import operator
@@ -57,7 +57,7 @@ def as_probability(probability: Any) -> float:
 
 
 def whole_number(name: str, value: Any, least: int, largest: float = LARGEST) -> int:
-    """An integer from least to largest; True and False are none."""
+    """An integer from least to largest. True and False are refused."""
     try:
         number = operator.index(value)
     except TypeError:

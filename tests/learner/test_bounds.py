@@ -94,7 +94,7 @@ def test_endless_delays_mean_never() -> None:
     endless = np.array([2**63, 0, 2**64 - 1], np.uint64)
     assert bounds.best_skipping(3, endless) == bounds.best_skipping(3, [2, 0, 0])
     assert bounds.certificate(3, endless) == bounds.certificate(3, [10**9, 0, 10**9])
-    with pytest.raises(InvalidInput, match=r"tuning must be a belated\.Tuning"):
+    with pytest.raises(InvalidInput, match=r"tuning must be a belated\.tunings\.Tuning"):
         bounds.certificate(3, [1, 0], "advanced")  # type: ignore[arg-type]
 
 

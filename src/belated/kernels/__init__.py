@@ -1,7 +1,7 @@
-"""All compiled code: plain functions on arrays, compiled by Numba on first use and cached on disk.
+"""All compiled code. Plain functions on arrays, compiled by Numba on first use and cached on disk.
 
-No fast-math: only IEEE operations in a fixed order (sums run in fixed lanes, `exp` is our own), so a result does not
-depend on the vector width of the machine or on its C library.
+There is no fast-math. Kernels use only IEEE operations in a fixed order. Sums run in fixed lanes, and `exp` is our own.
+So a result does not depend on the machine's vector width or C library.
 """
 
 from belated.kernels.argmin import LARGEST_RATE, LOSSES, ROWS, SMALLEST_RATE, V_MAX, V, X, Y, argmin, potential

@@ -7,7 +7,7 @@ With y_i = x_i^(-1/2) and v_i = ln y_i, the optimality conditions say that one n
     alpha y_i + 2 beta v_i - (L_i - min L) = mu  for every arm,      sum_i x_i = 1,
     alpha <= mu <= alpha sqrt(k) + beta ln k.
 
-The left side is an arm's `level`; its slope in v_i is alpha y_i + 2 beta, of which `gain` is the inverse.
+The left side is an arm's `level`. Its slope in v_i is alpha y_i + 2 beta, and `gain` is the inverse of that.
 """
 
 import math
@@ -52,7 +52,7 @@ def _evaluate(low: float, most: float, alpha: float, beta: float, policy: Floats
 
 @compiled
 def _advance(low: float, most: float, alpha: float, beta: float, policy: Floats) -> None:
-    """Take the planned moves, none longer than FAR, and evaluate: y e^move by its series, right to 1e-14."""
+    """Take the planned moves, none longer than FAR, and evaluate. y e^move comes from its series, right to 1e-14."""
     losses, x, v, y, gain, level = policy[LOSSES], policy[X], policy[V], policy[Y], policy[GAIN], policy[LEVEL]
     move = policy[MOVE]
     for i in range(x.shape[0]):
@@ -83,7 +83,7 @@ def _lane_sums(policy: Floats, lanes: Floats) -> None:
 
 @compiled
 def _multiplier(policy: Floats) -> float:
-    """The mu of Newton's joint step: linearise all levels and sum_i x_i = 1 at once, and eliminate the v_i.
+    """The mu of Newton's joint step. It linearises all levels and sum_i x_i = 1 at once, and eliminates the v_i.
 
     mu = (sum_i x_i gain_i level_i + (sum_i x_i - 1) / 2) / sum_i x_i gain_i
     """
@@ -107,7 +107,7 @@ def _multiplier(policy: Floats) -> float:
 
 @compiled
 def _plan(mu: float, policy: Floats) -> float:
-    """Newton's step for every v_i towards the multiplier; returns the longest."""
+    """Plan Newton's step for every v_i towards the multiplier. Returns the longest."""
     v, gain, level, move = policy[V], policy[GAIN], policy[LEVEL], policy[MOVE]
     longest: int = bits_of(0.0)
     for i in range(v.shape[0]):
@@ -121,7 +121,7 @@ def _plan(mu: float, policy: Floats) -> float:
 def _root(alpha: float, beta: float, height: float) -> float:
     """The v >= 0 with alpha e^v + 2 beta v = height >= alpha > 0.
 
-    The left side is convex and increasing: Newton from above falls to the root and cannot overshoot.
+    The left side is convex and increasing, so Newton from above falls to the root and cannot overshoot.
     """
     if beta == 0:
         return min(math.log(height / alpha), V_MAX)
@@ -146,7 +146,7 @@ def _place(i: int, low: float, most: float, mu: float, alpha: float, beta: float
 
 @compiled
 def _newton(low: float, most: float, alpha: float, beta: float, policy: Floats) -> bool:
-    """Joint Newton iteration on all v_i and mu from the v_i of the last solution; says whether it arrived."""
+    """Joint Newton iteration on all v_i and mu from the last solution. Returns whether it converged."""
     v, x, y, move = policy[V], policy[X], policy[Y], policy[MOVE]
     _evaluate(low, most, alpha, beta, policy)
     for _ in range(MAX_NEWTON):
@@ -173,7 +173,7 @@ def _newton(low: float, most: float, alpha: float, beta: float, policy: Floats) 
 def _from_nothing(low: float, most: float, alpha: float, beta: float, policy: Floats) -> None:
     """Newton on G(mu) = alpha (1 - S^(-1/2)) + beta ln S, S = sum_i x_i(mu), with exact x_i(mu).
 
-    G decreases and is convex, and G(alpha) >= 0: from there the iteration climbs to the root and cannot overshoot.
+    G decreases and is convex, and G(alpha) >= 0. From there the iteration climbs to the root and cannot overshoot.
     """
     x, gain = policy[X], policy[GAIN]
     top = alpha * math.sqrt(x.shape[0]) + beta * math.log(x.shape[0])
@@ -205,10 +205,10 @@ def _softmax(low: float, beta: float, policy: Floats) -> None:
 def argmin(policy: Floats, alpha: float, beta: float, solves: int) -> bool:
     """Write x = argmin <x, L> - 2 alpha sum sqrt(x) + beta sum x ln x into policy[X] (ZS20, Algorithm 1).
 
-    Its sum is 1 up to rounding, which `normalise` takes away, or for alpha = 0 still any number.
-    Starts from the v of policy[V], any values in [0, V_MAX], and every SYNC-th time, counting the `solves` before, its
-    y = e^v are computed anew: in between they are kept up to date, which is faster, but gathers rounding errors. Needs
-    alpha + beta > 0 and losses >= 0. Says whether it has converged: tests have not found a case in which it does not.
+    Its sum is 1 up to rounding, which `normalise` removes. For alpha = 0 it may be any number.
+    The iteration starts from policy[V], any values in [0, V_MAX]. Between solves y = e^v is kept up to date, which is
+    faster but gathers rounding errors. So every SYNC-th solve computes it anew.
+    Needs alpha + beta > 0 and losses >= 0. Returns whether it converged. Tests have found no case in which it does not.
     """
     v, y = policy[V], policy[Y]
     if solves % SYNC == 0:

@@ -1,4 +1,4 @@
-"""Numbers: exp, minima and sums that vectorise and give the same bits on every machine."""
+"""exp, minima and sums that vectorise and give the same bits on every machine."""
 
 import math
 from typing import Any
@@ -56,7 +56,7 @@ def exp(value: float) -> float:
 
 @compiled
 def lowest(values: Floats) -> float:
-    """The minimum of non-negative values: their bits are ordered like themselves, and integers vectorise."""
+    """The minimum of non-negative values. Their bits are ordered like the values, and integers vectorise."""
     least: int = bits_of(values[0])
     for i in range(values.shape[0]):
         least = min(least, bits_of(values[i]))
@@ -81,7 +81,7 @@ def lane_total(values: Floats, start: int, stop: int) -> float:
 
 @compiled
 def total(values: Floats) -> float:
-    """The sum in four lanes, a thousand values at a time: fast, exact also for a million, the same on every machine."""
+    """The sum in four lanes, a thousand values at a time. Fast, exact for a million, and the same everywhere."""
     result = 0.0
     for start in range(0, values.shape[0], 1024):
         result += lane_total(values, start, min(start + 1024, values.shape[0]))

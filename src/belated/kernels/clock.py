@@ -1,11 +1,11 @@
-"""The clock of a game: what is outstanding, what the tuning counts, what the certificate charges.
+"""The clock of a game. It has what is outstanding, what the tuning counts, and what the certificate charges.
 
-One row of the `ledger` for every decision that waits for its feedback, oldest first. Both things that happen to a
-waiting decision happen to the oldest first: the tuning stops counting it (ZS20, Algorithm 2), and its charge in the
-certificate reaches 1. So each needs only a frontier in the ledger, and every round costs O(1) amortised.
+The `ledger` has one row for every decision that waits for its report, oldest first. The tuning stops counting the
+oldest decision first (ZS20, Algorithm 2). The charge of the oldest also reaches 1 first. So each needs only a frontier
+in the ledger, and every round costs O(1) amortised.
 
-Feedback takes effect at the next solve. A row told since the last solve is `late`: it still counts, as the
-distribution in force does not know it. The solve then takes all late rows out at once.
+A report takes effect at the next solve. A row reported since the last solve is `late`. It still counts, because the
+distribution in force does not know the report. The solve then takes all late rows out at once.
 
 The charge of round s while it waits (docs/theory/certificate.md):
 
@@ -72,7 +72,7 @@ def _is_late(row: Record) -> bool:
 
 @compiled
 def settle(clock: Record) -> None:
-    """Before a solve: the late rounds leave the counts, and their charges become final."""
+    """Before a solve, take the late rounds out of the counts and make their charges final."""
     clock.counted -= clock.late_counted
     clock.charged -= clock.late_charged
     clock.charge += clock.late_charged * clock.drift - clock.late_base
@@ -86,9 +86,9 @@ def settle(clock: Record) -> None:
 
 @compiled
 def count(clock: Record, ledger: Records, patience: float, missed: int) -> None:
-    """Begin a round (ZS20, Algorithm 2); `missed` more are outstanding for it than for the learner.
+    """Begin a round (ZS20, Algorithm 2). `missed` more are outstanding for it than for the learner.
 
-    D_t = D_{t-1} + o_t; stop counting the oldest open round s from the next round on if t - s > patience sqrt(D_t).
+    D_t = D_{t-1} + o_t. If t - s > patience sqrt(D_t), the oldest open round s counts no more from the next round on.
     """
     clock.round += 1
     clock.backlog += clock.counted + missed
@@ -112,7 +112,7 @@ def step(alpha: float, beta: float) -> float:
 
 @compiled
 def stability(policies: Policies, alpha: float, beta: float) -> float:
-    """What a round decided with these rates costs by itself: k / (alpha sqrt(k) + 2 beta)."""
+    """k / (alpha sqrt(k) + 2 beta), what a round decided with these rates costs by itself."""
     n_arms: int = policies.shape[2]
     entropy = 0.0 if has_shadow(policies) else beta  # a shadow may play any beta from 0 to beta_t
     return min(1.0, n_arms / (alpha * math.sqrt(n_arms) + 2 * entropy))
@@ -153,15 +153,15 @@ def enter(
 
 @compiled
 def penalty(n_arms: int, alpha: float, beta: float) -> float:
-    """What the regularizer itself costs by the end: 2 alpha_n (sqrt(k) - 1) + beta_n ln k."""
+    """2 alpha_n (sqrt(k) - 1) + beta_n ln k, what the regularizer itself costs by the end."""
     return 2 * alpha * (math.sqrt(n_arms) - 1) + beta * math.log(n_arms)
 
 
 @compiled
 def closed_charge(clock: Record) -> float:
-    """What the rounds have cost whose feedback has been taken in.
+    """What the reported rounds have cost.
 
-    A round without a report whose charge has reached 1, because it waits or was closed, is not among them.
+    A round without a report is not among them, even if its charge has reached 1.
     """
     return float(clock.charge - (clock.round - clock.reported - clock.charged))
 
@@ -181,7 +181,7 @@ def _find(ledger: Records, rows: int, round: int) -> int:
 
 @compiled
 def _drop(clock: Record, row: Record) -> None:
-    """The loss of this waiting round will not be used: it leaves the counts and costs 1."""
+    """Take a waiting round out of the counts without using its loss. It costs 1."""
     clock.outstanding -= 1
     if row.round > clock.skipped:
         clock.counted -= 1
@@ -194,7 +194,7 @@ def _drop(clock: Record, row: Record) -> None:
 
 @compiled
 def give_up(clocks: Records, ledger: Records, round: int) -> bool:
-    """Stop waiting for a round without a report; False, and nothing is changed, if it does not wait for feedback."""
+    """Stop waiting for a round. Returns False and changes nothing if it was not waiting."""
     clock = clocks[0]
     found = _find(ledger, clock.rows, round)
     if found < 0 or not ledger[found].probability > 0:
@@ -205,9 +205,9 @@ def give_up(clocks: Records, ledger: Records, round: int) -> bool:
 
 @compiled
 def report(clocks: Records, ledger: Records, policies: Policies, discard: bool, round: int, loss: float) -> bool:
-    """Take the feedback of a round: add loss / probability AT ACTION TIME to its arm's estimate.
+    """Take a report and add loss / probability AT ACTION TIME to the arm's estimate.
 
-    False, and nothing is changed, if the round does not wait for feedback.
+    Returns False and changes nothing if the round was not waiting.
     """
     clock = clocks[0]
     found = _find(ledger, clock.rows, round)
@@ -248,11 +248,12 @@ def amend(
     new_reports: int,
     is_checked: bool,
 ) -> int:
-    """Change the loss of a reported round, or bring that of a closed one, which is one more report.
+    """Change the loss of a reported round, or bring that of a round that was given up, which is one more report.
 
-    Otherwise nothing is changed, and the result says why. WAITS: it is not reported. WRONG_ARM: another was drawn,
-    known until the next solve. IMPOSSIBLE: the losses would add up to less than nothing, or to more than the number
-    of reports, or there would be more reports than rounds that do not wait. None of it unless `is_checked`.
+    Otherwise nothing changes, and the result says why. WAITS means that it is not reported. WRONG_ARM means that
+    another arm was drawn, which is known until the next solve. IMPOSSIBLE means that the losses would add up to less
+    than 0 or to more than the number of reports, or that there would be more reports than rounds that do not wait.
+    Nothing is checked unless `is_checked`.
     """
     clock = clocks[0]
     found = _find(ledger, clock.rows, round) if is_checked else -1
@@ -274,7 +275,7 @@ def amend(
 
 @compiled
 def compact(clocks: Records, ledger: Records) -> None:
-    """Drop the rows whose feedback has come."""
+    """Drop the reported rows."""
     clock = clocks[0]
     kept = 0
     clock.next_skip = clock.next_cap = 0
@@ -289,7 +290,7 @@ def compact(clocks: Records, ledger: Records) -> None:
 
 @compiled
 def backlogs(delays: Integers, patience: float) -> tuple[Integers, Integers]:
-    """D_t of every round and the round in which each one was skipped (0: never), for known delays.
+    """D_t of every round and the round in which each one was skipped (0 for never), for known delays.
 
     The same rule as `count`, without a ledger.
     """

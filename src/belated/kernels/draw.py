@@ -9,7 +9,7 @@ BLOCK = 64  # arms per entry of `cdf`: a draw is a search among blocks and a sca
 
 @compiled
 def accumulate(x: Floats, cdf: Floats) -> None:
-    """cdf[j] = sum of x over the first j + 1 blocks, in two levels: a million terms one by one would cost 1e-12."""
+    """cdf[j] = sum of x over the first j + 1 blocks. In two levels, because a million terms in a row cost 1e-12."""
     before = 0.0
     for start in range(0, cdf.shape[0], BLOCK):
         reached = 0.0
@@ -21,7 +21,7 @@ def accumulate(x: Floats, cdf: Floats) -> None:
 
 @compiled
 def normalise(x: Floats, cdf: Floats) -> None:
-    """Make the sum of x 1, and cdf its sums; cdf is a function of x alone, so that x is all there is to store."""
+    """Make the sum of x 1 and update cdf. It is a function of x alone, so only x must be stored."""
     scale = 1 / total(x)
     for i in range(x.shape[0]):
         x[i] *= scale
@@ -30,7 +30,7 @@ def normalise(x: Floats, cdf: Floats) -> None:
 
 @compiled
 def draw(x: Floats, cdf: Floats, uniform: float) -> int:
-    """The arm at `uniform` in [0, 1) of the distribution x; never one with x = 0."""
+    """The arm at `uniform` in [0, 1) of the distribution x. It never has x = 0."""
     target = min(uniform, 1 - 2.0**-52) * cdf[-1]  # strictly below cdf[-1]
     low, high = 0, cdf.shape[0] - 1
     while low < high:

@@ -1,4 +1,4 @@
-"""A whole game against known losses and delays: the compiled twin of ask and tell."""
+"""A whole game against known losses and delays. The compiled twin of ask and tell."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +61,7 @@ def play_block(
 ) -> None:
     """Play the rounds start, start + 1, ... (from 0), one for each row of losses.
 
-    `first` and `following` are the `arrivals`; `estimates` keeps loss / probability of every decision until its report
+    `first` and `following` are the `arrivals`. `estimates` keeps loss / probability of every decision until its report
     comes. `expected` and `suffered` receive <x_t, l_t> and the loss of the drawn arm.
     """
     for i in range(losses.shape[0]):

@@ -1,4 +1,4 @@
-"""A round: take in what has arrived, solve, draw, enter the decision."""
+"""A round. Take in what has arrived, solve, draw, and enter the decision."""
 
 import numpy as np
 
@@ -39,7 +39,7 @@ def _write_down(
 def decide(
     clocks: Records, ledger: Records, policies: Policies, cdf: Floats, patience: float, uniform: float
 ) -> tuple[int, int, float]:
-    """One decision from the distribution in force: round, arm and probability; round 0 if the ledger is full."""
+    """Decide from the distribution in force. Returns round, arm and probability, or round 0 if the ledger is full."""
     clock = clocks[0]
     if clock.rows == ledger.shape[0]:
         return 0, 0, 0.0
@@ -51,7 +51,7 @@ def decide(
 
 @compiled
 def record(clocks: Records, ledger: Records, policies: Policies, patience: float, arm: int, probability: float) -> int:
-    """A decision made elsewhere while the distribution in force holds: its round. Needs room in the ledger."""
+    """Enter a decision made elsewhere from the distribution in force. Returns its round. Needs room in the ledger."""
     _write_down(clocks[0], ledger, policies, patience, arm, probability)
     return int(clocks[0].round)
 
@@ -69,7 +69,7 @@ def solve_and_record(
     beta: float,
     refresh: int,
 ) -> int:
-    """A fresh distribution, to serve `refresh` decisions, the first made elsewhere. Needs room in the ledger."""
+    """Solve for `refresh` decisions, and enter the first, made elsewhere. Needs room in the ledger."""
     solve(clocks[0], policies, cdf, alpha, beta)
     clocks[0].left = refresh
     return record(clocks, ledger, policies, patience, arm, probability)
@@ -79,7 +79,7 @@ def solve_and_record(
 def record_batch(
     clocks: Records, ledger: Records, policies: Policies, patience: float, arms: Integers, probabilities: Floats
 ) -> int:
-    """Decisions made elsewhere while the distribution in force holds: the first one's round. Needs room for all."""
+    """Enter decisions made elsewhere from the distribution in force. Returns the first round. Needs room for all."""
     first = clocks[0].round + 1
     for i in range(arms.shape[0]):
         _write_down(clocks[0], ledger, policies, patience, arms[i], probabilities[i])
@@ -122,10 +122,10 @@ def enter_more_stale(
 ) -> None:
     """Enter decisions drawn with the rates (alpha, beta) of an older state. Needs room for all.
 
-    bold_advantages: those of the state they were drawn from. If there are none, the present ones are used
-    dip:       by how much beta may have been lower for others meanwhile
-    missed:    rounds that were open then and are not now. Each pays once more for each of these decisions
-    surcharge: 1 if an alarm was raised since then, else 0                 (docs/theory/certificate.md, "Replicas")
+    bold_advantages come from the state they were drawn from. If there are none, the present ones are used.
+    dip is by how much beta may have been lower for others meanwhile.
+    missed rounds were open then and are not now. Each pays once more for each of these decisions.
+    surcharge is 1 if an alarm was raised since then, else 0 (docs/theory/certificate.md, "Replicas").
     """
     clock, is_given = clocks[0], bold_advantages.shape[0] > 0
     cost = step(alpha, beta - dip)
@@ -159,9 +159,7 @@ def enter_stale(
 ) -> float:
     """Solve for (alpha, beta), then enter decisions drawn from an older state. Needs room for all.
 
-    fall:  what the dip of beta costs once
-    alarm: 1 if the older state was already alarmed
-
+    fall is what the dip of beta costs once. alarm is 1 if the older state was already alarmed.
     Returns the surcharge of each decision. The solve itself may raise the alarm.
     """
     clock = clocks[0]
@@ -198,7 +196,7 @@ def solve_and_decide(
     beta: float,
     refresh: int,
 ) -> tuple[int, int, float]:
-    """A fresh distribution, to serve `refresh` decisions, and the first of them; round -1 if the rates are improper."""
+    """Solve for `refresh` decisions, and make the first. Its round is -1 if the rates are improper."""
     clock = clocks[0]
     is_rising = clock.alpha <= alpha and clock.beta <= beta
     if not (is_rising and max(alpha, beta) <= LARGEST_RATE and alpha + beta >= SMALLEST_RATE):
@@ -213,7 +211,7 @@ def solve_and_decide(
 def decide_batch(
     clocks: Records, ledger: Records, policies: Policies, cdf: Floats, patience: float, uniforms: Floats
 ) -> tuple[Integers, Floats]:
-    """One decision for each uniform, all from the distribution in force: arms and probabilities. Needs room for all."""
+    """Decide once for each uniform, from the distribution in force. Returns arms and probabilities. Needs room."""
     arms = np.empty(uniforms.shape[0], np.int64)
     probabilities = np.empty(uniforms.shape[0])
     for i in range(uniforms.shape[0]):

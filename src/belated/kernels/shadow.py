@@ -1,4 +1,4 @@
-"""The shadow: a bold and a careful policy on the same estimates. The one that is ahead decides (docs/theory/shadow.md).
+"""A bold and a careful policy on the same estimates. The one that is ahead decides (docs/theory/shadow.md).
 
     y_t  bold:     the rates (alpha_t, 0), Tsallis-INF
     z_t  careful:  the rates (alpha_t, b_t), ZS20

@@ -1,4 +1,4 @@
-"""A whole game of a learner with a shadow: which of the two decides depends on the losses."""
+"""A whole game of a learner with a shadow. Which of the two policies decides depends on the losses."""
 
 from belated.arrays import Floats
 from belated.kernels.argmin import LOSSES, X
@@ -28,9 +28,9 @@ def play_shadow_block(
     expected: Floats,
     suffered: Floats,
 ) -> None:
-    """Play the rounds start, start + 1, ... (from 0), one for each row of losses: `play_block` with a shadow.
+    """Play the rounds start, start + 1, ... (from 0), one for each row of losses, as `play_block` does.
 
-    alpha and beta are the careful rates, `allowed` what their guarantee grants the rounds reported before each round.
+    alpha and beta are the careful rates. `allowed` is what their guarantee grants the earlier reported rounds.
     `reports` keeps the loss of every decision until it arrives, and `bold_advantages` how much likelier the bold policy
     was to draw it.
     """

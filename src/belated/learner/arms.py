@@ -1,4 +1,4 @@
-"""The arms of a learner: a number of them, or their names."""
+"""The arms of a learner, by number or by name."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple

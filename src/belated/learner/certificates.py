@@ -32,7 +32,7 @@ def proven(clock: Any, n_arms: int, *, has_shadow: bool) -> float:
 
 
 def measured(clock: Any, policy: Floats) -> float:
-    """The sum of the reported losses + Phi(Lobs) - 2 alpha + 1 for every round that is not reported or thrown away.
+    """The sum of the reported losses + Phi(Lobs) - 2 alpha + 1 for every round that is unreported or discarded.
 
     Phi(L) = max over the simplex of -<x, L> + 2 alpha sum_i sqrt(x_i),  alpha = 2 sqrt(n)
 

@@ -1,4 +1,4 @@
-"""The learner: Follow the Regularized Leader over decisions and late reports.
+"""Follow the Regularized Leader over decisions and late reports.
 
 ZS20: Zimmert & Seldin, An Optimal Algorithm for Adversarial Bandits with Arbitrary Delays, AISTATS 2020, Algorithm 1.
 """

@@ -1,4 +1,4 @@
-"""What a report says: a loss or a reward, within a range."""
+"""Outcomes of decisions. A loss or a reward within a range."""
 
 import math
 from dataclasses import dataclass
@@ -94,7 +94,7 @@ def _unit_loss(word: str, value: Any) -> float:
 
 
 def loss_in(outcomes: OutcomeRange | None, name: str, value: Any) -> float:
-    """The loss from 0 to 1 of an outcome in the learner's own units: a loss if it declared no range."""
+    """The loss from 0 to 1 of an outcome in the learner's units. Without a range it is a loss already."""
     if outcomes is None:
         return _unit_loss("loss", value)
     return outcomes.loss(outcomes.check(name, value))

@@ -1,4 +1,4 @@
-"""What happens to a learner's state: decisions, reports and corrections. Callers hold the state's lock."""
+"""Functions that change a learner's state. Callers hold its lock."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A learner's state as plain data: lists, numbers and strings that any JSON library keeps exactly."""
+"""A learner's state as lists, numbers and strings that any JSON library keeps exactly."""
 
 import math
 from dataclasses import asdict
@@ -62,9 +62,9 @@ def _encode_shadow(state: State) -> dict[str, Any]:
 
 
 def decode(data: Any, tuning: Tuning | None = None) -> State:
-    """The state of a snapshot; anything else is refused with a SnapshotError."""
+    """The state of a snapshot. Anything else is refused with a SnapshotError."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
-        hint = "; pass what json.loads gives" if isinstance(data, str | bytes) else ""
+        hint = ". Pass the result of json.loads" if isinstance(data, str | bytes) else ""
         raise SnapshotError(f"not a snapshot of a learner: expected a dict with format {FORMAT!r}{hint}")
     if type(data.get("version")) is not int or data["version"] != VERSION:
         raise SnapshotError(
@@ -148,7 +148,7 @@ def _derive(clock: Any, ledger: Any) -> None:
 
 
 def _largest_charge(clock: Any, n_arms: int) -> float:
-    """1 a round, and for each that was overtaken (lags.py): 2, 1 for each round it missed, and a fall of beta."""
+    """1 a round. A stale one may cost 2 more, 1 for each round it missed, and a fall of beta."""
     return float(clock["round"]) * (3 + float(clock["round"]) + float(clock["beta"]) * math.log(n_arms))
 
 
@@ -198,7 +198,7 @@ def _close(total: float, bases: Floats) -> bool:
 
 
 def _encode_tuning(tuning: Tuning) -> dict[str, Any]:
-    """The name and attributes of a tuning; of what is no plain value, its repr, to be compared only."""
+    """The name and attributes of a tuning. Other values become their repr, which is only compared."""
     name = type(tuning).__name__ if type(tuning) in TUNINGS.values() else f"own:{type(tuning).__name__}"
     plain = (bool, int, float, str, type(None))
     settings = {key: value if isinstance(value, plain) else repr(value) for key, value in vars(tuning).items()}
@@ -222,7 +222,7 @@ def _decode_tuning(data: dict[str, Any], tuning: Tuning | None) -> Tuning:
 
 
 def _encode_generator(generator: np.random.Generator) -> dict[str, Any]:
-    """128-bit integers as hexadecimal text: many JSON libraries stop at 64 bits."""
+    """128-bit integers as hexadecimal text, because many JSON libraries stop at 64 bits."""
     state: dict[str, Any] = dict(generator.bit_generator.state)
     return {"name": state["bit_generator"], **{part: hex(value) for part, value in state["state"].items()}}
 
