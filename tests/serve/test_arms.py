@@ -1,4 +1,4 @@
-"""Arms that join and leave a running experiment: a new era begins, and nothing of the old one is lost."""
+"""Arms that join and leave a running experiment. A new era begins, and the old one is kept."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def driven(tmp_path: Path) -> Driven:
 
 
 def play(driven: Driven, rounds: int) -> list[Decided]:
-    """Decide and report at once, with the same loss for an arm every time."""
+    """Ask and tell at once. Each arm always has the same loss."""
     made = []
     for _ in range(rounds):
         made += driven.decide()
@@ -68,7 +68,7 @@ def test_an_arm_that_comes_back_keeps_its_place_and_its_past(driven: Driven) -> 
     driven.change(add=("b",))
     assert driven["layout"].arms == ["a", "b", "c"]
     assert driven["layout"].era.arms == [0, 1, 2]
-    assert driven["layout"].learner.status.estimated_losses[1] == 0.0  # as any arm that joins
+    assert driven["layout"].learner.status.estimated_losses[1] == 0.0  # like any arm that joins
     made = play(driven, 100)
     more = sum(one.arm == "b" for one in made)
     assert more > 0
@@ -76,7 +76,7 @@ def test_an_arm_that_comes_back_keeps_its_place_and_its_past(driven: Driven) -> 
 
 
 def test_certificates_of_all_eras_add_up(driven: Driven) -> None:
-    """Each stretch has its own, with its head start, and no more than its rounds; a stretch without rounds has none."""
+    """Each era has its own, with its head start, and at most its rounds. An era without rounds has none."""
     proven = measured = 0.0
     for add, retire in (("d", ""), ("", "a"), ("a", "")):
         play(driven, 80)
@@ -89,7 +89,7 @@ def test_certificates_of_all_eras_add_up(driven: Driven) -> None:
         driven.change(retire=("empty",))
         assert experiment.certificates() == pytest.approx((proven, measured), rel=1e-12)
         driven.change(add=tuple(add), retire=tuple(retire))
-    for _ in range(40):  # so many that their number is no limit
+    for _ in range(40):  # so many that the number of rounds does not limit the certificate
         driven.tell_all([OutcomeReport(one.id, "loss", LOSS[one.arm]) for one in driven.decide(size=50)])
     experiment = driven["layout"]
     assert experiment.certificates()[0] < experiment.counts.decisions
@@ -111,7 +111,7 @@ def test_history_and_estimates_keep_their_arms(driven: Driven) -> None:
     assert document.history.round == list(range(1, 201))
     for number, there in ((0, slice(0, 100)), (1, slice(0, 200)), (2, slice(0, 200)), (3, slice(100, 200))):
         points = document.history.probabilities[number]
-        known = [place for place, point in enumerate(points) if point is not None]
+        known = [index for index, point in enumerate(points) if point is not None]
         assert known == list(range(200))[there]
     for arm in document.arms:
         assert (arm.estimate is not None) == (arm.reports >= ENOUGH_REPORTS)
@@ -119,7 +119,7 @@ def test_history_and_estimates_keep_their_arms(driven: Driven) -> None:
 
 
 def test_outcomes_count_in_the_era_of_their_decision(driven: Driven) -> None:
-    """Reports of an old era do not touch the new learner; the estimates of the arms get them."""
+    """Reports of an old era do not change the new learner. They count for the estimates of the arms."""
     old = driven.decide(size=30)
     driven.change(add=("d",))
     losses = driven["layout"].learner.status.estimated_losses.tolist()
@@ -161,7 +161,7 @@ def test_a_closed_experiment_keeps_its_arms(driven: Driven) -> None:
     driven.close()
     before = state(driven)
     assert driven.change(add=("d",)).kind == "conflict"
-    assert driven.close() == (driven["layout"], False)  # again: no conflict, nothing written
+    assert driven.close() == (driven["layout"], False)  # a second time is no conflict and writes nothing
     assert state(driven) == before
 
 

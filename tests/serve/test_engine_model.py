@@ -1,4 +1,4 @@
-"""The engine against a model of dictionaries: whatever happens in whatever order, they agree on every answer."""
+"""The engine agrees with a model made of dictionaries on every answer, whatever the order of requests."""
 
 import shutil
 import tempfile
@@ -25,8 +25,8 @@ class Model:
     """What should be true after each step."""
 
     def __init__(self) -> None:
-        self.outcomes: dict[str, list[tuple[str, float | None]]] = {}  # by decision: all that was said of it
-        self.made: dict[str, tuple[str, int]] = {}  # by decision: its experiment and when
+        self.outcomes: dict[str, list[tuple[str, float | None]]] = {}  # by decision, all its reports
+        self.made: dict[str, tuple[str, int]] = {}  # by decision, its experiment and time
         self.requests: dict[tuple[str, str], list[str]] = {}
         self.arms = {name: {"a", "b"} for name in WAITS}
         self.closed: set[str] = set()
@@ -62,7 +62,7 @@ class Model:
 
 
 class Engines(RuleBasedStateMachine):
-    """Does the same to both."""
+    """Does the same to the engine and to the model."""
 
     decisions: Bundle[str] = Bundle("decisions")
 
@@ -130,7 +130,7 @@ class Engines(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(["short", "endless"]), wanted=st.integers(0, 3))
     def close(self, name: str, wanted: int) -> None:
-        if wanted == 0:  # rarely: little can happen afterwards
+        if wanted == 0:  # rarely, because little can happen afterwards
             self.driven.close(name)
             self.model.closed.add(name)
 

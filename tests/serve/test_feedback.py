@@ -1,4 +1,4 @@
-"""Feedback: applied, duplicate, conflicting, unknown, expired, late, amended, each with one exact effect."""
+"""Reports that are applied, duplicate, conflicting, unknown, expired, late or amended. Each has one exact effect."""
 
 from pathlib import Path
 from typing import Any
@@ -125,11 +125,11 @@ def test_an_unknown_decision_is_not_found(driven: Driven) -> None:
     before = state(driven)
     assert [driven.tell(id, 1.0) for id in wrong] == ["not_found"] * len(wrong)
     assert state(driven) == before
-    assert driven.tell(decision.id.upper(), 1.0) == "applied"  # a UUID may be written so
+    assert driven.tell(decision.id.upper(), 1.0) == "applied"  # a UUID may have capital letters
 
 
 def test_an_outcome_is_no_decision(driven: Driven) -> None:
-    """The nonce is repeated in the outcome's entry; still only the decision has the id."""
+    """The outcome's entry repeats the nonce, but only the decision has the id."""
     driven.create()
     [decision] = driven.decide()
     driven.tell(decision, 1.0)
@@ -163,7 +163,7 @@ def test_the_word_must_be_that_of_the_experiment(driven: Driven) -> None:
 
 
 def test_a_zero_has_no_sign(driven: Driven) -> None:
-    """So that what is folded now is what a restart reads."""
+    """The state now must be the state after a restart."""
     driven.create(outcome=LOSSES)
     [decision] = driven.decide()
     assert driven.tell(decision, -0.0, word="loss") == "applied"
@@ -205,7 +205,7 @@ def test_feedback_of_a_retired_arm_counts(driven: Driven) -> None:
 
 
 def test_two_experiments_do_not_touch_each_other(tmp_path: Path) -> None:
-    """Interleaved, even in one batch, each is what it would be alone."""
+    """Each experiment is what it would be alone, even if one batch has both."""
     clocks, alone = Clock(), dict[str, Driven]()
     both = Driven(tmp_path, clock=clocks)
     settings: dict[str, Any] = {"one": {"reward_wait": WAIT}, "two": {"outcome": OutcomeChoice(0, 10, "lower")}}
@@ -219,8 +219,8 @@ def test_two_experiments_do_not_touch_each_other(tmp_path: Path) -> None:
         together = []
         for name in settings:
             [mixed] = both.decide(name)
-            place = both[name].arms.index(mixed.arm)
-            alone[name]._generator = FixedDraw(alone[name], name, place)  # type: ignore[assignment]
+            index = both[name].arms.index(mixed.arm)
+            alone[name]._generator = FixedDraw(alone[name], name, index)  # type: ignore[assignment]
             alone[name].engine._generator = alone[name]._generator
             [single] = alone[name].decide(name)
             assert (single.arm, single.probability) == (mixed.arm, mixed.probability)
@@ -238,11 +238,11 @@ def test_two_experiments_do_not_touch_each_other(tmp_path: Path) -> None:
 
 
 class FixedDraw:
-    """Draws the arm at a place, whatever the distribution."""
+    """Draws the arm at an index, whatever the distribution."""
 
-    def __init__(self, driven: Driven, name: str, place: int) -> None:
+    def __init__(self, driven: Driven, name: str, index: int) -> None:
         self._sum = np.cumsum(np.append(0.0, driven[name].distribution()))
-        self._middle = (self._sum[place] + self._sum[place + 1]) / 2
+        self._middle = (self._sum[index] + self._sum[index + 1]) / 2
 
     def random(self, size: int) -> Any:
         return np.full(size, self._middle / self._sum[-1])
@@ -250,7 +250,7 @@ class FixedDraw:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_any_number_of_amendments_can_be_folded(tmp_path: Path, seed: int) -> None:
-    """Rounding errors of the sums must not make the learner refuse what the journal has: refunds of all amounts."""
+    """Rounding errors of the sums must not make the learner refuse a refund that is in the journal."""
     driven, generator = Driven(tmp_path), np.random.default_rng(seed)
     driven.create(arms=("a",), outcome=OutcomeChoice(0, 1e6, "lower"))
     decisions = driven.decide(size=30)
@@ -264,7 +264,7 @@ def test_any_number_of_amendments_can_be_folded(tmp_path: Path, seed: int) -> No
 
 
 def test_what_is_proven_stays_true_when_outcomes_are_replaced(driven: Driven) -> None:
-    """Every outcome is first assumed to be the same, and the truth comes late: nothing could be learned in time."""
+    """Every outcome is first assumed to be the same. The true ones come late, so nothing is learned in time."""
     driven.create(arms=("a", "b"), outcome=OutcomeChoice(better="lower"), reward_wait=1.0, default_outcome=0.5)
     decisions = []
     for _ in range(40):
@@ -280,7 +280,7 @@ def test_what_is_proven_stays_true_when_outcomes_are_replaced(driven: Driven) ->
 
 
 def test_silence_is_not_success(driven: Driven) -> None:
-    """Only successes are told, failures are waited for: what is not known yet counts as the default."""
+    """Only successes are reported, and failures expire. An unknown outcome counts as the default."""
     driven.create(reward_wait=WAIT, default_outcome=0.0)
     generator = np.random.default_rng(99)
     for _ in range(20):

@@ -1,4 +1,4 @@
-"""State is a fold of the journal: the same to the last bit, however and whenever it is computed."""
+"""The state depends only on the journal. It is the same to the last bit, however it is computed."""
 
 from contextlib import closing
 from pathlib import Path
@@ -38,7 +38,7 @@ def from_nothing(journal: Journal) -> Fold:
 
 
 def shown(fold: Fold) -> Any:
-    """All that can be seen of it: so that nothing is left out of both a snapshot and its comparison."""
+    """Return all that views show, in case both the snapshot and its comparison leave something out."""
     views = [view(one, NO_STORE, fold.at) for one in fold.experiments.values()]
     return views, [(one.last_expired, one.certificates(), one.settings) for one in fold.experiments.values()]
 
@@ -83,7 +83,7 @@ def test_delays_are_those_of_the_outcomes(tmp_path: Path) -> None:
 
 
 def test_a_restart_goes_on_as_if_nothing_had_been(tmp_path: Path) -> None:
-    """With and without snapshots, an engine draws what one draws that never stops."""
+    """An engine that restarts, with or without snapshots, draws the same as one that never stops."""
     ends = []
     for name in ("never", "often", "with snapshots"):
         (tmp_path / name).mkdir()
@@ -111,7 +111,7 @@ def test_an_old_snapshot_is_not_used_but_the_one_before_it_is(tmp_path: Path) ->
 
 
 def test_what_another_release_has_written_is_told() -> None:
-    """Not a mere decoding error, which a server would take for a fault of its own."""
+    """The error must not look like a bug in the server."""
     drawn = msgspec.msgpack.encode(((1, 1, 1, 0, 0.5, 0), 0.0))
     with pytest.raises(StoreError, match=r"entry 7 was written by another release\. Its field `drawn` cannot be read"):
         rest_of(Entry(0, EntryKind.DECIDED, 1, seq=7, drawn=drawn))
@@ -120,11 +120,11 @@ def test_what_another_release_has_written_is_told() -> None:
 @pytest.mark.parametrize("tuning", ["shadow"])
 @pytest.mark.parametrize("default", [0.25])
 def test_the_learner_is_the_librarys(tmp_path: Path, tuning: Any, default: float | None) -> None:
-    """Driven by hand with the same batches and reports, an FTRL of the library ends in the same state."""
+    """An FTRL that gets the same batches and reports ends in the same state."""
     driven, generator = Driven(tmp_path), np.random.default_rng(2)
     driven.create(tuning=TuningChoice(tuning), reward_wait=10.0, default_outcome=default, outcome=LOSSES)
     hand = FTRL(3, TuningChoice(tuning).build(), seed=0)
-    told: dict[str, float | None] = {}  # the loss that each decision counts with; None: closed without one
+    told: dict[str, float | None] = {}  # the loss of each decision, None if it was given up
     known: dict[str, Decision] = {}
     for _ in range(150):
         expected = hand.distribution().tolist()
@@ -153,7 +153,7 @@ def test_the_learner_is_the_librarys(tmp_path: Path, tuning: Any, default: float
 
 
 def test_a_snapshot_of_entries_that_are_gone_is_not_used(tmp_path: Path) -> None:
-    """As after a restore of an older backup beside newer snapshots."""
+    """This happens when an older backup is restored next to newer snapshots."""
     driven = Driven(tmp_path)
     driven.create()
     driven.decide()
@@ -199,7 +199,7 @@ def test_a_damaged_journal_is_refused(tmp_path: Path, entry: Entry, message: str
 
 
 def tampered(tmp_path: Path, sql: str) -> Any:
-    """`belated verify` after a change behind the service's back."""
+    """`belated verify` finds a change that the service did not make."""
     driven = Driven(tmp_path)
     histories.begin(driven)
     histories.live(driven, np.random.default_rng(3), 100)

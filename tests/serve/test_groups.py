@@ -1,4 +1,4 @@
-"""Requests that are committed together: each gets its own answer, as if it had come alone."""
+"""Requests that are committed together. Each gets the answer it would get alone."""
 
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,7 @@ def test_one_key_twice_in_a_group_has_one_effect(driven: Driven) -> None:
 def test_experiments_mixed_in_a_group_stay_apart(driven: Driven) -> None:
     driven.create("other", ("x", "y"))
     names = ["layout", "other", "layout", "other", "layout"]
-    results = driven.engine.process([Ask(name, 1, "k" if place < 2 else None) for place, name in enumerate(names)])
+    results = driven.engine.process([Ask(name, 1, "k" if index < 2 else None) for index, name in enumerate(names)])
     for name, result in zip(names, results, strict=True):
         assert isinstance(result, Answers)
         assert [(one.experiment.name, one.arm in driven[name].arms) for one in result.decisions] == [(name, True)]
@@ -103,7 +103,7 @@ def test_experiments_are_made_and_closed_in_the_order_of_the_group(driven: Drive
 
 
 def test_a_key_is_honoured_after_the_experiment_closed(driven: Driven) -> None:
-    """A retry must get the answer that was lost on the way."""
+    """A retry must get the answer that was lost."""
     first = driven.decide(key="k")
     driven.close()
     assert driven.decide(key="k") == first

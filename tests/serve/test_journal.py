@@ -1,4 +1,4 @@
-"""The journal in SQLite: the contract of every journal, and files that are not ours."""
+"""The SQLite journal keeps the journal contract, and refuses files that are not ours."""
 
 import sqlite3
 from collections.abc import Callable
@@ -23,7 +23,7 @@ class TestSQLite(JournalContract):
 
 
 def test_a_reader_sees_nothing_of_an_append_that_is_not_committed(tmp_path: Path) -> None:
-    """White box: the store is looked at from inside the transaction, where a server that dies would leave it."""
+    """Looks into the store inside the transaction, where a server that dies would leave it."""
     journal = SQLiteJournal(tmp_path / "belated.db")
     journal.append([created("one")])
     reader, insert, seen = journal.reader(), journal._insert, list[int]()
@@ -81,7 +81,7 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
 
 
 class TestMemory(JournalContract):
-    """The contract is no harder than its words. A store of a hundred lines keeps it."""
+    """The contract asks for no more than it says. A store of a hundred lines keeps it."""
 
     @pytest.fixture
     def open_store(self) -> OpenStore:

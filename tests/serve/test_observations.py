@@ -1,4 +1,4 @@
-"""What is observed of an experiment: unbiased earnings with honest intervals, ages and histories in bounded memory."""
+"""Statistics of an experiment: unbiased estimates with honest intervals, ages and histories in bounded memory."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ MEANS = (0.3, 0.6, 0.5)
 
 
 def played(outcomes: int, generator: np.random.Generator) -> Earnings:
-    """A policy that learns: the arm that seems best gets nine tenths, so the others are drawn rarely."""
+    """A policy that gives nine tenths to the arm that seems best, so the others are drawn rarely."""
     earnings = new_earnings(len(MEANS))
     lost, seen = np.ones(len(MEANS)) / 2, np.ones(len(MEANS))
     uniforms = generator.random((outcomes, 2))
@@ -37,7 +37,7 @@ def played(outcomes: int, generator: np.random.Generator) -> Earnings:
 
 
 def test_the_sums_are_those_of_the_formula() -> None:
-    """Recomputed from all outcomes, with the centre that was in force for each."""
+    """Recompute the sums from all outcomes, each with the centre of its time."""
     generator, earnings = np.random.default_rng(3), new_earnings(2)
     psi: list[list[float]] = [[], []]
     for _ in range(300):
@@ -64,7 +64,7 @@ def test_an_amendment_moves_the_estimate_by_the_difference() -> None:
 
 
 def test_an_interval_allows_for_what_has_not_happened_yet() -> None:
-    """A conversion in a hundred, fifty visitors: none may have come, and 0 is not the whole truth then."""
+    """If one visitor in a hundred converts, fifty visitors may show no conversion. 0 would claim too much."""
     missed = 0
     for seed in range(300):
         generator, earnings = np.random.default_rng(seed), new_earnings(2)
@@ -126,7 +126,7 @@ def test_ages_of_a_crowd_take_bounded_memory_and_stay_sharp_for_the_young() -> N
         if step % 50 == 0 and len(waiting) > 200:
             found, expected = ages.histogram(now), brute_force(waiting, now)
             assert sum(found) == len(waiting)
-            sharp = bucket_of(now - waiting[-200])  # bins that are younger than this are exact
+            sharp = bucket_of(now - waiting[-200])  # buckets younger than this are exact
             assert found[:sharp] == expected[:sharp]
 
 

@@ -1,4 +1,4 @@
-"""A store that was written before the redesign of November 2026 opens, and folds to the same numbers."""
+"""A store that was written before the redesign of November 2026 opens and gives the same numbers."""
 
 import json
 import logging
@@ -65,7 +65,7 @@ def test_an_old_snapshot_is_skipped_with_a_warning(tmp_path: Path, caplog: pytes
 
 
 def test_an_old_store_goes_on(old_store: Driven) -> None:
-    """It decides, is saved, opens again from the new snapshot, and verifies."""
+    """It makes decisions, is saved, opens again from the new snapshot, and verifies."""
     for name in ("waiting", "plain", "shadowed", "advanced"):
         old_store.decide(name)
     expected = {name: numbers(one) for name, one in old_store.engine.fold.by_name.items()}

@@ -1,4 +1,4 @@
-"""A store that cannot be reached for a while: what a server does meanwhile, and that nothing of it remains."""
+"""What a server does while the store cannot be reached, and that it recovers without a trace."""
 
 import sys
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ def driven(tmp_path: Path) -> Driven:
 
 
 def fail_at(driven: Driven, method: str, number: int) -> None:
-    """The journal cannot be reached at the call of this number, counted from 1, and can be again after it."""
+    """Make one call of the journal fail. `number` says which, counted from 1."""
     journal, called, calls = driven.engine.journal, getattr(driven.engine.journal, method), [0]
 
     def reach(*arguments: Any) -> Any:
@@ -54,7 +54,7 @@ def test_waits_that_were_looked_at_before_a_cut_end_after_it(driven: Driven) -> 
 
 
 def test_another_thread_may_ask_for_the_time_while_the_clock_is_behind(driven: Driven) -> None:
-    """As a view does while the writer works, on a machine whose clock is a little behind that of another server."""
+    """A view does this while the writer works, on a machine whose clock is a little behind another server's."""
     driven.create()
     driven.clock.advance(-0.001)
     engine, lines = driven.engine, [0]
@@ -92,7 +92,7 @@ def test_a_group_that_is_cut_off_half_way_leaves_nothing_behind(driven: Driven, 
 
 
 def test_a_group_that_is_written_but_not_answered_has_one_effect(driven: Driven) -> None:
-    """The connection is lost when the database has committed: nothing is folded but what is read later."""
+    """The connection is lost after the database has committed. Only entries that are read later are applied."""
     driven.create()
     [decision] = driven.decide()
     folded, append = state(driven)[1], driven.engine.journal.append
@@ -118,7 +118,7 @@ def test_a_group_that_is_written_but_not_answered_has_one_effect(driven: Driven)
 
 
 class Watched:
-    """A lock that tells when somebody comes to it."""
+    """A lock that signals when a thread comes to it."""
 
     def __init__(self) -> None:
         self._lock, self.coming = Lock(), Semaphore(0)
@@ -131,20 +131,18 @@ class Watched:
         self._lock.release()
 
 
-def test_who_waits_behind_one_that_waited_in_vain_does_not_try_too(
-    driven: Driven, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Else a crowd of readers would wait one after the other."""
+def test_readers_behind_one_that_timed_out_do_not_wait_too(driven: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a crowd of readers would wait one after the other."""
     reader, lock, is_cut, asked = Service(driven.engine)._reader, Watched(), Event(), list[Journal]()
     monkeypatch.setattr(reader, "_lock", lock)
     monkeypatch.setattr("belated.serve.service.reading.RECONNECT_TIMEOUT", 0.0)
 
-    def wait_in_vain(_: Journal) -> None:
+    def time_out(_: Journal) -> None:
         is_cut.wait()
         raise StoreUnreachable("cut")
 
     with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(reader.ask, wait_in_vain)
+        first = pool.submit(reader.ask, time_out)
         assert lock.coming.acquire(timeout=10)
         second = pool.submit(reader.ask, asked.append)
         assert lock.coming.acquire(timeout=10)
@@ -153,4 +151,4 @@ def test_who_waits_behind_one_that_waited_in_vain_does_not_try_too(
     refused = second.exception()
     assert isinstance(refused, Refusal)
     assert (refused.kind, refused.retry_after, asked) == ("unavailable", 1, [])
-    assert reader.ask(lambda journal: journal.last()) == 0, "who comes later tries"
+    assert reader.ask(lambda journal: journal.last()) == 0, "a later reader tries again"

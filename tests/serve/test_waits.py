@@ -1,4 +1,4 @@
-"""Waits that end: the default is assumed once, and a truth that comes later counts as if it had come in time."""
+"""Waits that end. The default is assumed once, and a late report counts as if it had come in time."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""The writer: who goes into a group, and what it does between two groups."""
+"""Which requests the writer puts into a group, and what it does between two groups."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,11 +13,11 @@ from belated.serve.engine.writer import MAX_GROUP, RETURN_SHARE, TAIL_EVERY, Pen
 from belated.serve.service.keys import Gate
 from tests.support.engines import Driven
 
-TOOK = 0.01  # seconds: the last group
+TOOK = 0.01  # seconds that the last group took
 
 
 class Turns:
-    """An event loop whose turns are the test's."""
+    """An event loop whose turns the test makes."""
 
     def __init__(self) -> None:
         self._due: list[tuple[Callable[..., None], Any]] = []
@@ -63,14 +63,14 @@ class Gathering:
         return PendingRequest(Ask("layout", 1), 1, SimpleNamespace(done=lambda: True))  # type: ignore[arg-type]
 
     def ask(self) -> None:
-        """One more request, as `submit` has it."""
+        """Add one more request, as `submit` does."""
         self.writer._gathered.append(self._waiting())
         if not self.writer._is_busy:
             self.writer._is_busy = True
             self.turns.call_soon(self.writer._wait_for_more, 0, 16)
 
     def groups(self) -> list[int]:
-        """Sizes of the groups that were handed over."""
+        """Return the sizes of the groups that were handed over."""
         queue, sizes = self.writer._groups, list[int]()
         while not queue.empty():
             sizes.append(len(queue.get() or []))
@@ -78,7 +78,7 @@ class Gathering:
 
 
 def test_who_was_just_answered_may_join_the_next_group(driven: Driven, now: list[float]) -> None:
-    """Else the last to ask again would wait for two commits, every time."""
+    """Otherwise the last client to return would always wait for two commits."""
     gathering = Gathering(driven, now, callers=3)
     gathering.ask()
     for _ in range(40):
@@ -96,7 +96,7 @@ def test_who_was_just_answered_may_join_the_next_group(driven: Driven, now: list
 @pytest.mark.parametrize("callers", [1, 3])
 def test_nobody_is_waited_for_longer_than_a_part_of_a_commit(driven: Driven, now: list[float], callers: int) -> None:
     gathering = Gathering(driven, now, callers)
-    if callers > 1:  # else there is nobody to wait for
+    if callers > 1:  # otherwise there is no client to wait for
         now[0] += RETURN_SHARE * TOOK
     gathering.ask()
     for _ in range(2):
@@ -131,7 +131,7 @@ def test_a_full_group_waits_for_nobody(driven: Driven, now: list[float]) -> None
 def test_after_a_failure_or_a_stall_nobody_is_waited_for_longer(
     driven: Driven, now: list[float], took: float | None, later: float
 ) -> None:
-    """None: refused without having been handed over."""
+    """Return None if the request was refused before it was handed over."""
     gathering = Gathering(driven, now, 3, took)
     now[0] += later
     gathering.ask()
@@ -147,7 +147,7 @@ def test_after_a_failure_or_a_stall_nobody_is_waited_for_longer(
 def test_a_busy_server_looks_around_all_the_same(
     driven: Driven, now: list[float], monkeypatch: pytest.MonkeyPatch, is_behind: bool
 ) -> None:
-    """A group every 5 ms for ten seconds: others' entries are read, and keys, as often as promised; not each time."""
+    """With a group every 5 ms, other servers' entries and the keys are read as often as promised, but not each time."""
     looks, learned = list[float](), list[float]()
     writer = Writer(driven.engine, lambda _keys: learned.append(now[0]), capacity=10)
     monkeypatch.setattr(driven.engine, "catch_up", lambda: looks.append(now[0]))
@@ -163,7 +163,7 @@ def test_a_busy_server_looks_around_all_the_same(
 def test_an_idle_server_soon_reads_what_it_has_written(
     driven: Driven, now: list[float], monkeypatch: pytest.MonkeyPatch, is_behind: bool, waits: list[int]
 ) -> None:
-    """And asks less and less often, while the transaction of somebody else is in the way."""
+    """It asks less and less often while another client's transaction is in the way."""
     writer, timeouts, looks = Writer(driven.engine, Gate([]).learn, capacity=10), list[float](), list[float]()
 
     def nobody_asks(timeout: float) -> None:

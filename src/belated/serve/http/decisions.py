@@ -49,7 +49,7 @@ async def decide_batch(call: Call) -> Answer:
     return Answer(201, BatchOfDecisions([of_decided(one) for one in got.decisions]), REPLAYED if got.replayed else {})
 
 
-def item(decision_id: str, feedback: Feedback) -> OutcomeReport:
+def report_of(decision_id: str, feedback: Feedback) -> OutcomeReport:
     """Turn a document into a report."""
     reward, loss = feedback.reward, feedback.loss
     if (reward is UNSET) == (loss is UNSET):
@@ -61,7 +61,7 @@ def item(decision_id: str, feedback: Feedback) -> OutcomeReport:
 
 async def report(call: Call) -> Answer:
     """Report the outcome of a decision, whenever it is known."""
-    one = item(call.path["decision_id"], await call.read(FEEDBACK))
+    one = report_of(call.path["decision_id"], await call.read(FEEDBACK))
     [status] = await call.service.tell([one], call.grant.experiment)
     if isinstance(status, Refusal):
         raise status
@@ -70,9 +70,9 @@ async def report(call: Call) -> Answer:
 
 async def report_batch(call: Call) -> Answer:
     """Report many outcomes. Each gets its own status or problem."""
-    items = [item(one.decision_id, one) for one in (await call.read(BATCH)).reports]
-    statuses = await call.service.tell(items, call.grant.experiment)
-    return Answer(200, FeedbackResults([result(one, status) for one, status in zip(items, statuses, strict=True)]))
+    reports = [report_of(one.decision_id, one) for one in (await call.read(BATCH)).reports]
+    statuses = await call.service.tell(reports, call.grant.experiment)
+    return Answer(200, FeedbackResults([result(one, status) for one, status in zip(reports, statuses, strict=True)]))
 
 
 def result(one: OutcomeReport, status: "str | Refusal") -> FeedbackResult:

@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from belated.serve.http.calls import Answer, Call, experiment_of
+from belated.serve.http.documents import MAX_PAGE
 from belated.serve.http.experiments import experiment_page
 
 PAUSE: Final = 0.2  # seconds between two looks for changes
@@ -38,6 +39,5 @@ async def watch(call: Call) -> Answer:
 async def watch_all(call: Call) -> Answer:
     """Stream the list of experiments."""
     call.query()
-    return Answer(
-        200, events(call, lambda: experiment_page(call.service, 0, 1000, call.grant.experiment)), media=STREAM
-    )
+    only = call.grant.experiment
+    return Answer(200, events(call, lambda: experiment_page(call.service, 0, MAX_PAGE, only)), media=STREAM)

@@ -102,9 +102,9 @@ class Service:
         answers: Answers = await self._writer.submit(Ask(name, size, key))
         return answers
 
-    async def tell(self, items: list[OutcomeReport], only: str | None = None) -> "list[str | Refusal]":
+    async def tell(self, reports: list[OutcomeReport], only: str | None = None) -> "list[str | Refusal]":
         """Record outcomes. Each gets a status or a refusal. `only` is the one experiment that the caller may use."""
-        statuses: list[str | Refusal] = await self._writer.submit(Tell(items, only))
+        statuses: list[str | Refusal] = await self._writer.submit(Tell(reports, only))
         return statuses
 
     async def create(self, settings: Settings) -> bool:
