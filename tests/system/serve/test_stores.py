@@ -126,7 +126,7 @@ def run(*arguments: str) -> str:
 
 
 def test_a_database_gets_its_tables_from_migrate_and_only_from_there(bare: str) -> None:
-    with pytest.raises(StoreError, match=f"has no tables yet: run `belated migrate --store {shown(bare)}`"):
+    with pytest.raises(StoreError, match=f"has no tables yet. Run `belated migrate --store {shown(bare)}`"):
         open_journal(bare)
     with closing(connect(bare)) as connection:
         assert connection.execute("SELECT to_regnamespace('belated')").fetchall() == [(None,)]
@@ -299,10 +299,10 @@ def test_what_comes_while_it_copies_is_left_out(tmp_path: Path, lived: Driven) -
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("postgresql+psycopg://me:SECRET@host/data", "begins with 'postgresql\\+psycopg:/' is not known"),
-        ("POSTGRESQL://me:SECRET@host/data", "begins with 'POSTGRESQL:/' is not known"),
+        ("postgresql+psycopg://me:SECRET@host/data", "unknown kind of store 'postgresql\\+psycopg:/'"),
+        ("POSTGRESQL://me:SECRET@host/data", "unknown kind of store 'POSTGRESQL:/'"),
         ("postgresql:/me:SECRET@host/data", "Give a postgresql:// URL"),
-        ("mysql://me:SECRET@host/data", "begins with 'mysql:/' is not known"),
+        ("mysql://me:SECRET@host/data", "unknown kind of store 'mysql:/'"),
         (".", "is a folder. Name a file in it"),
         ("", "empty name. Set --store or BELATED_STORE"),
     ],
