@@ -1,4 +1,4 @@
-"""For planning: what a decision takes on disk, in the memory of a replica, and at its start."""
+"""What a decision takes on disk, in the memory of a replica, and at its start."""
 
 import tempfile
 import time
@@ -22,7 +22,7 @@ OPEN = 1_000_000
 
 
 def filled(engine: Engine, number: int, size: int = 1) -> list[str]:
-    """Decisions with keys, as the client sends them; the ids."""
+    """Make decisions with keys, as the client does. Returns the ids."""
     ids: list[str] = []
     while len(ids) < number:
         got: list[Any] = engine.process([Ask("layout", size, str(uuid4())) for _ in range(1000 // size)])
@@ -49,7 +49,7 @@ def disk() -> None:
 
 
 def sizes_of(store: str) -> None:
-    """Of this one."""
+    """Print them for one store."""
     engine = Engine(open_journal(store))
     with closing(engine.journal) as journal:
         engine.process([Create(Settings("layout", ["blue", "green", "red"]))])
@@ -64,7 +64,7 @@ def sizes_of(store: str) -> None:
 
 
 def start() -> None:
-    """Ready after how long, with a snapshot and without."""
+    """The time until ready, with a snapshot and without."""
     number = 3 * DECISIONS
     print(f"\ncapacity: start with {number:,} decisions and as many outcomes in PostgreSQL")
     with server() as cluster, cluster.database() as url:

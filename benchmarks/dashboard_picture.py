@@ -1,4 +1,4 @@
-"""`make figures`: the dashboard of README, a screenshot of `belated serve --demo` after a minute and a half."""
+"""`make figures` takes the README's screenshot of the dashboard, from `belated serve --demo` after 90 seconds."""
 
 import shutil
 import tempfile

@@ -1,4 +1,4 @@
-"""The service's promises: durable decisions against its own no-op route, batches, start-up, memory."""
+"""Durable decisions against the service's own no-op route, batches, start-up and memory."""
 
 import http.client
 import json
@@ -38,7 +38,7 @@ def load(url: str, script: Path, connections: int = CONNECTIONS) -> tuple[float,
 
 
 def single() -> None:
-    """One worker, 32 connections: durable decisions and the no-op route take turns."""
+    """One worker and 32 connections. Durable decisions and the no-op route take turns."""
     print(f"\nservice: single decisions, {CONNECTIONS} connections")
     with tempfile.TemporaryDirectory() as folder, Served(Path(folder)) as served:
         served.post("/v1/experiments", EXPERIMENT)
@@ -48,7 +48,7 @@ def single() -> None:
 
 
 def judge_single(served: Served, bar: float) -> list[float]:
-    """The same for a service that has the experiment; 99th percentiles, in order."""
+    """The same for a service that has the experiment. Returns the 99th percentiles in order."""
     with tempfile.TemporaryDirectory() as folder:
         post = Path(folder, "post.lua")
         post.write_text('wrk.method = "POST"\n')

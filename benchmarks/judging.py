@@ -9,7 +9,7 @@ missed: list[str] = []
 
 
 def judge(name: str, value: float, bar: float, unit: str, *, at_most: bool) -> None:
-    """Print one line: the figure, the bar, whether it is met."""
+    """Print the figure, the bar, and whether it is met."""
     met = value <= bar if at_most else value >= bar
     print(f"  {'ok    ' if met else 'MISSED'}  {name:58} {value:9.2f} {unit:8} ({'<=' if at_most else '>='} {bar:g})")
     if not met:
@@ -17,7 +17,7 @@ def judge(name: str, value: float, bar: float, unit: str, *, at_most: bool) -> N
 
 
 def memory_of(pid: int | str = "self", what: str = "VmRSS") -> int:
-    """Bytes in memory now; VmHWM: at most so far (ru_maxrss begins with the peak of whoever started the process)."""
+    """Bytes in memory now, or the peak with VmHWM. ru_maxrss would include the peak of the parent process."""
     [kilobytes] = re.findall(rf"{what}:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
     return int(kilobytes) * 1024
 

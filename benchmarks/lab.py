@@ -1,4 +1,4 @@
-"""The lab's promises: whole games against other simulators, flat cost, two workers, memory of a long game."""
+"""Whole games of the lab against other simulators, its flat cost, two workers, and memory of a long game."""
 
 import subprocess
 import sys

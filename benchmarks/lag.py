@@ -1,6 +1,7 @@
-"""`make figures`: what lag between replicas costs, and that the effective delay explains it; prints a table.
+"""What lag between replicas costs, and how far the effective delay explains it.
 
-Alone: `python benchmarks/lag.py`. Some six minutes on two cores: the copies are real.
+`python -m benchmarks.lag` prints a table, and `make figures` draws it. It takes about six minutes on two cores, because
+every copy is played.
 """
 
 import multiprocessing
@@ -20,7 +21,7 @@ TUNINGS: dict[str, belated.tunings.Tuning] = {
     "Advanced": belated.tunings.Advanced(),
 }
 LAGS = (20, 100, 250, 500)
-JOURNAL = 0  # in place of a number of replicas: any number above 1 that fold one journal
+JOURNAL = 0  # in place of a number of replicas, for any number above 1 that fold one journal
 
 
 class Regret(NamedTuple):
@@ -31,7 +32,7 @@ class Regret(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A setting: the copies, a single learner with their effective delay, and certificates where there are any."""
+    """A setting with its copies, a single learner with their effective delay, and certificates if there are any."""
 
     losses: str
     tuning: str
@@ -46,7 +47,7 @@ class Point(NamedTuple):
 
 
 def problem(losses: str, delays: lab.Delays) -> lab.Problem:
-    """The one that is measured, with these delays."""
+    """The measured problem with these delays."""
     return lab.Problem(LOSSES[losses], delays, N_ARMS, N_ROUNDS)
 
 

@@ -1,4 +1,4 @@
-"""The learner's promises: ask and tell, the kernel alone, start-up, memory."""
+"""Speed of ask and tell and of the kernel alone, start-up, and memory."""
 
 import math
 import subprocess
@@ -79,7 +79,7 @@ def warm_rounds(
     cdf: Floats,
     uniforms: Floats,
 ) -> None:
-    """Whole rounds with feedback 100 rounds late: the rates, the argmin, the draw, the clock, a report."""
+    """Whole rounds with feedback 100 rounds late, with rates, argmin, draw, clock and a report."""
     n_arms = policies.shape[2]
     for i in range(uniforms.shape[0]):
         clock = clocks[0]

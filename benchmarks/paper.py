@@ -1,4 +1,4 @@
-"""The paper's promise: quick mode in two minutes on two cores, compiling included."""
+"""The paper's quick mode takes at most two minutes on two cores, compiling included."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from benchmarks.judging import judge
 
 
 def quick() -> None:
-    """`belated paper` as on a fresh machine: nothing compiled yet."""
+    """`belated paper` as on a fresh machine, with nothing compiled yet."""
     print("\nbelated paper, quick mode")
     with tempfile.TemporaryDirectory() as folder:
         code = "from belated.cli import main; main()"

@@ -1,4 +1,4 @@
-"""The replay's promises: a log of a million rows is read in seconds, and evaluated at microseconds a decision."""
+"""Replay reads a log of a million rows in seconds, and evaluates it at microseconds a decision."""
 
 import tempfile
 import time

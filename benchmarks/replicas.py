@@ -1,7 +1,7 @@
-"""Replicas on PostgreSQL: what one decides, and what two do.
+"""How much one and two replicas on PostgreSQL decide.
 
-The load generator, the replicas and PostgreSQL share this machine. What each of them worked is printed beside every
-figure, in cores: if all together are near the number of cores, the machine was the limit, and nothing else.
+The load generator, the replicas and PostgreSQL share this machine. The cores that each of them used are printed beside
+every figure. If they add up to nearly all cores, the machine was the limit.
 """
 
 import os
@@ -23,7 +23,7 @@ from tests.support.postgres import Cluster
 from tests.support.service import Served
 
 SHIPPED = Path(__file__).parent.parent / "deploy" / "postgresql.conf"
-FEW = 4  # connections to each replica: so few that it waits for its commits, not for a processor
+FEW = 4  # connections to each replica, so few that it waits for its commits and not for a processor
 DELAY = 4000  # microseconds
 SECONDS, REPEATS = 4, 3
 SINGLE_ROW = """
@@ -48,7 +48,7 @@ def server() -> Iterator[Cluster]:
 
 @contextmanager
 def replicas(url: str, number: int) -> Iterator[list[Served]]:
-    """So many, which know the experiment."""
+    """Start replicas that have the experiment."""
     with tempfile.TemporaryDirectory() as folder:
         served: list[Served] = []
         try:
@@ -72,19 +72,19 @@ def family(pid: int) -> set[int]:
 
 
 def worked(pids: set[int]) -> float:
-    """Seconds of a processor that these have had."""
+    """Processor seconds used by these processes."""
     ticks = (Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13] for pid in pids)
     return sum(map(int, chain.from_iterable(ticks))) / os.sysconf("SC_CLK_TCK")
 
 
 def busy() -> float:
-    """Seconds of a processor that anybody has had: user, nice, system, and interrupts."""
+    """Processor seconds used by all processes, in user, nice, system and interrupts."""
     user, nice, system, _idle, _waiting, *interrupts = map(int, Path("/proc/stat").read_text().split()[1:8])
     return (user + nice + system + sum(interrupts)) / os.sysconf("SC_CLK_TCK")
 
 
 class Work(NamedTuple):
-    """Seconds of a processor."""
+    """Processor seconds."""
 
     replicas: float
     postgres: float
@@ -158,7 +158,7 @@ def single() -> None:
 
 
 def pgbench(cluster: Cluster, clients: int) -> float:
-    """Rows a second, each in a transaction of its own."""
+    """Rows a second, with one transaction for each."""
     script = cluster.folder / "insert.sql"
     script.write_text(SINGLE_ROW)
     script.chmod(0o644)
@@ -174,7 +174,7 @@ def pgbench(cluster: Cluster, clients: int) -> float:
 
 
 def slow_down(cluster: Cluster, microseconds: int) -> None:
-    """Let every commit take so much longer, as a disk at the other end of a network does."""
+    """Make every commit take longer, as a disk behind a network does."""
     with closing(cluster.admin()) as admin:
         for name, value in {"commit_delay": microseconds, "commit_siblings": 0}.items():
             admin.execute(f"ALTER SYSTEM SET {name} = {value}".encode())
@@ -185,10 +185,10 @@ def slow_down(cluster: Cluster, microseconds: int) -> None:
 def two() -> None:
     """Two replicas against one, each with the same few callers, and what PostgreSQL could do.
 
-    The callers wait for their answers: a replica gets as much as its commits allow. On a machine with few cores and a
-    fast disk that is more than the cores can do for two, and the cores would be measured: so the bar is for commits of
-    a network's length, and the ratio without that is printed beside it. The delay also lets two commits meet in one
-    flush, which they otherwise rarely do: it is a friendlier case than a disk that is slow by itself.
+    The callers wait for their answers, so a replica decides as much as its commits allow. On few cores with a fast disk
+    this would measure the cores. So the bar is for commits that are delayed as by a network, and the ratio without the
+    delay is printed beside it. The delay also lets two commits share a flush, which they rarely do otherwise. So this
+    case is easier than a slow disk.
     """
     with server() as cluster, cluster.database() as url, replicas(url, 2) as served:
         with closing(cluster.admin()) as admin:
@@ -208,7 +208,7 @@ def two() -> None:
 
 
 def most() -> None:
-    """What one and two replicas decide when there are callers enough; no bar, since it depends on the cores."""
+    """The most that one and two replicas decide. There is no bar, because it depends on the cores."""
     print("\nreplicas: the most on this machine, 32 connections to each")
     with server() as cluster, cluster.database() as url, replicas(url, 2) as served:
         for name, some in {"one replica": served[:1], "two replicas": served}.items():

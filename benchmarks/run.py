@@ -1,7 +1,7 @@
-"""`make bench`: every promise about speed and memory, measured now and judged, where it can be as a ratio in this run.
+"""`make bench` measures every promise about speed and memory and judges it, as a ratio where possible.
 
-`make shadow` runs the part of benchmarks/shadow.py alone. Each figure is the best of several repeats, and what is
-compared takes turns, since machines are noisy. Exits with 1 if a bar is missed.
+`make shadow` runs the part of benchmarks/shadow.py alone. Each figure is the best of several repeats, and
+contestants take turns, because machines are noisy. Exits with 1 if a bar is missed.
 """
 
 import sys

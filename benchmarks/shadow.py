@@ -1,6 +1,6 @@
-"""The shadow's promises: regret on problems it was not tuned on, and its cost.
+"""The shadow's regret on problems that it was not tuned on, and its cost.
 
-The settings of belated.tunings.Shadow were chosen on the problems of shadow_search.py; these here are others.
+The settings of belated.tunings.Shadow were chosen on the problems of shadow_search.py. These are others.
 """
 
 import math
@@ -48,7 +48,7 @@ def families(n: int) -> dict[str, tuple[lab.Losses, lab.Delays]]:
 
 
 def ratios(n_arms: int, n_rounds: int) -> list[list[float]]:
-    """Everyone's mean regret over the best rival's in every family, each taken as at least sqrt(n); prints a table."""
+    """Mean regret over the best rival's in every family, each at least sqrt(n). Prints a table."""
 
     def regrets(family: tuple[lab.Losses, lab.Delays]) -> list[float]:
         problem = lab.Problem(*family, n_arms, n_rounds)
@@ -65,7 +65,7 @@ def ratios(n_arms: int, n_rounds: int) -> list[list[float]]:
 
 
 def regret() -> None:
-    """Over all families, sizes and horizons: the worst ratio and the geometric mean."""
+    """The worst ratio and the geometric mean over all families, sizes and horizons."""
     print(
         f"\nshadow: mean regret of {len(SEEDS)} games, and its ratio to the best of the others (at least sqrt(n) each)"
     )

@@ -1,4 +1,4 @@
-"""How Shadow was chosen: designs compared on problems of their own (`python benchmarks/shadow_search.py`).
+"""How Shadow was chosen, by comparing designs on problems of their own (`python -m benchmarks.shadow_search`).
 
 Most designs play beta_t = min{ b_t, gain * damage }, b_t = scale sqrt(D_t / ln k), and differ in what they call damage:
 
@@ -8,7 +8,7 @@ Most designs play beta_t = min{ b_t, gain * damage }, b_t = scale sqrt(D_t / ln 
     twin        a careful learner z on the same estimates:  (loss - mean) (1 - z / x)
 
 The damage is the running maximum of the sum, less `switch_threshold` standard deviations. `forget` starts the sum anew
-whenever it is negative; `tail` adds the average damage for every round that is not measured yet.
+whenever it is negative. `tail` adds the average damage for every round that is not measured yet.
 
     leader      a bold learner y and a careful one z, and the one ahead decides: x = z while the sum of
                 (loss - mean) (y - z) / x exceeds `switch_threshold` standard deviations, x = y otherwise
@@ -26,12 +26,12 @@ from numpy.typing import NDArray
 
 import belated
 from belated import kernels, lab
+from belated.arrays import Floats, Integers
 from belated.kernels.argmin import _root
 from belated.lab.problems.losses import flip
 from belated.tunings import schedule
 
 DELTA, BOUNDED, GAP, ARRIVAL, TWIN, TWIN_MEAN, LEADER = range(7)
-Floats = NDArray[np.float64]
 
 
 class Design(NamedTuple):
@@ -105,14 +105,14 @@ def play(  # noqa: C901, PLR0912, PLR0915  (all designs side by side)
     first: NDArray[np.int32],
     following: NDArray[np.int32],
     careful: Floats,
-    skipped_in: NDArray[np.int64],
+    skipped_in: Integers,
     kind: int,
     gain: float,
     switch_threshold: float,
     forget: bool,
     tail: float,
 ) -> float:
-    """A whole game: the sum of <x_t, l_t>."""
+    """The sum of <x_t, l_t> over a whole game."""
     n, k = losses.shape
     policies, cdf = np.zeros((3, kernels.ROWS, k)), np.empty(-(-k // kernels.BLOCK))
     policies[:, kernels.V] = 0.5 * math.log(k)
@@ -280,7 +280,7 @@ def regrets(problem: lab.Problem, seed: int) -> list[float]:
 
 
 def main() -> None:
-    """A line for each design: the worst ratio and the geometric mean, for each number of arms."""
+    """Print the worst ratio and the geometric mean of each design, for each number of arms."""
     n, seeds, sizes = 20_000, range(6), (2, 10, 50)
     rivals = (belated.tunings.Tsallis(), belated.tunings.Simple(), belated.tunings.Advanced())
     rows: dict[int, Floats] = {}

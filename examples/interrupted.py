@@ -1,4 +1,4 @@
-"""Stop, store the learner as JSON, start again: it continues as if nothing had happened."""
+"""Store a learner as JSON and restore it. It continues as if nothing had happened."""
 
 import json
 

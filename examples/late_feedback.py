@@ -1,4 +1,4 @@
-"""The README's example: three layouts whose outcomes come some twenty visitors later."""
+"""The README's example. Three layouts, and outcomes that come some twenty visitors later."""
 
 import random
 

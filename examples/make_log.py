@@ -1,4 +1,6 @@
-"""Writes a decision log for `belated replay`: two weeks of three layouts, conversions hours to days later, some never.
+"""Writes a decision log for `belated replay`.
+
+It has two weeks of three layouts. Conversions come hours to days later, and some never.
 
 python examples/make_log.py decisions.csv
 belated replay decisions.csv --reward

@@ -1,4 +1,4 @@
-"""A learning-rate rule of your own: any rule that never decreases and looks at delays only keeps the certificate."""
+"""A learning-rate rule of your own. The certificate holds for any rule that never decreases and uses only delays."""
 
 import math
 

@@ -1,6 +1,6 @@
-"""What `make run` plays: where Belated wins, and where ignoring delays wins.
+"""Small games, some where Belated wins and some where ignoring delays wins.
 
-Regret = the learner's loss minus that of the best single arm. The README's table comes from here.
+Regret is the learner's loss minus the loss of the best single arm. The README's table comes from here.
 """
 
 import math
@@ -26,7 +26,7 @@ Game = tuple[NDArray[np.float64], NDArray[np.int64]]
 
 
 def resonant_wave(_: np.random.Generator, delay: int = 100) -> Game:
-    """Two halves of the arms swap losses 0 and 1 every 2 d rounds: the worst rhythm for feedback d rounds late."""
+    """Two halves of the arms swap losses 0 and 1 every 2 d rounds, the worst rhythm for feedback d rounds late."""
     wave = np.arange(N_ROUNDS) // (2 * delay) % 2
     first_half = np.arange(N_ARMS) < N_ARMS // 2
     return np.where(first_half, wave[:, None], 1 - wave[:, None]).astype(float), np.full(N_ROUNDS, delay)
@@ -39,7 +39,7 @@ def lost_reports(generator: np.random.Generator) -> Game:
 
 
 def unbalanced(generator: np.random.Generator) -> Game:
-    """The first sqrt(k n / ln k) reports come only at the end, all others at once; arm 0 is the best."""
+    """The first sqrt(k n / ln k) reports come only at the end, all others at once. Arm 0 is the best."""
     losses = (generator.random((N_ROUNDS, N_ARMS)) < 0.5).astype(float)
     losses[:, 0] = 0.0
     first = np.arange(N_ROUNDS) < math.sqrt(N_ARMS * N_ROUNDS / math.log(N_ARMS))
@@ -47,7 +47,7 @@ def unbalanced(generator: np.random.Generator) -> Game:
 
 
 def benign(generator: np.random.Generator) -> Game:
-    """Bernoulli losses, one arm better by 0.1, heavy-tailed delays (Pareto 0.5): nothing changes while we wait."""
+    """Bernoulli losses, one arm better by 0.1, heavy-tailed delays (Pareto 0.5). Nothing changes while we wait."""
     means = np.where(np.arange(N_ARMS) == 0, 0.4, 0.5)
     delays = np.minimum(generator.pareto(0.5, N_ROUNDS), N_ROUNDS).astype(np.int64)
     return (generator.random((N_ROUNDS, N_ARMS)) < means).astype(float), delays
@@ -62,7 +62,7 @@ GAMES: dict[str, Callable[[np.random.Generator], Game]] = {
 
 
 def regret(learner: belated.FTRL, losses: NDArray[np.float64], delays: NDArray[np.int64]) -> float:
-    """Play one game; feedback of round t arrives at the end of round t + d_t."""
+    """Play one game. Feedback of round t arrives at the end of round t + d_t."""
     suffered = 0.0
     due: dict[int, list[tuple[int, float]]] = defaultdict(list)
     for t, delay in enumerate(delays.tolist()):
@@ -87,7 +87,7 @@ def main() -> None:
         for tuning in TUNINGS.values():
             results = []
             for seed in SEEDS:
-                losses, delays = make(np.random.default_rng([seed, 1]))  # a stream of its own: not the learner's
+                losses, delays = make(np.random.default_rng([seed, 1]))  # not the learner's own stream
                 results.append(regret(belated.FTRL(N_ARMS, tuning, seed=seed), losses, delays))
                 done += 1
                 show_progress(done, total, time.perf_counter() - started)
@@ -95,10 +95,10 @@ def main() -> None:
         print(f"{label:22}" + "".join(cells))
     proven = belated.bounds.certificate(N_ARMS, resonant_wave(np.random.default_rng(0))[1])
     print(
-        "\nsimple, advanced: ZS20's two tunings; delay-blind: Tsallis-INF. Where the world changes while\n"
-        "you wait (the wave), counting what is outstanding wins; where it does not (the last two games),\n"
-        "ignoring delays wins. The shadow, the default, finds out which. Proven for it with the wave's\n"
-        f"delays, against any losses: regret at most {proven:.0f} in {N_ROUNDS:,} rounds."
+        "\nsimple and advanced are ZS20's two tunings, and delay-blind is Tsallis-INF. Where the world\n"
+        "changes while you wait (the wave), counting outstanding rounds wins. Where it does not (the last\n"
+        "two games), ignoring delays wins. The shadow, the default, finds out which. With the wave's delays\n"
+        f"its regret is proven to be at most {proven:.0f} in {N_ROUNDS:,} rounds, against any losses."
     )
 
 

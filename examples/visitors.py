@@ -1,4 +1,6 @@
-"""Simulated visitors for a running service: `BELATED_KEY=blt_... python examples/visitors.py http://127.0.0.1:8080`.
+"""Simulated visitors for a running service.
+
+BELATED_KEY=blt_... python examples/visitors.py http://127.0.0.1:8080
 
 They are the visitors of `belated serve --demo`, who report late, in any order, or never. Stop them with Ctrl-C.
 """
