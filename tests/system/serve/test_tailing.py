@@ -161,7 +161,7 @@ def test_whoever_wants_all_up_to_a_place_waits_for_it(
     journal.append([decided(1, 2)])
     assert places(list(entries(journal))) == []
     monkeypatch.setattr(journals, "TRANSACTION_TIMEOUT", 0.1)
-    with pytest.raises(StoreUnreachable, match="follows entry 0"):
+    with pytest.raises(StoreUnreachable, match="hides the entries after 0"):
         list(entries(journal, until=3))
     monkeypatch.setattr(journals, "TRANSACTION_TIMEOUT", 60.0)
     monkeypatch.setattr(time, "sleep", lambda _: slow.commit())
@@ -284,7 +284,7 @@ def test_a_busy_file_may_be_tried_again(tmp_path: Path, monkeypatch: pytest.Monk
         journal.append([created("one")])
         other._db.execute("BEGIN IMMEDIATE")
         for attempt in (lambda: journal.append([decided(1, 1)]), lambda: journal.revoke_key("a", 1)):
-            with pytest.raises(StoreUnreachable, match=r"belated\.db is busy.*try again"):
+            with pytest.raises(StoreUnreachable, match=r"belated\.db is busy.*Try again"):
                 attempt()
         assert places(journal.read(0, 10)) == [1]
         other._db.execute("ROLLBACK")
