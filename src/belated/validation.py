@@ -14,13 +14,18 @@ from belated.scalars import as_float
 LARGEST = 2**31 - 1  # of any count: more arms or decisions at once do not fit into memory
 
 
+def as_unit(word: str, value: Any) -> float:
+    """A loss or a reward from 0 to 1."""
+    number = as_float(value)
+    if not 0.0 <= number <= 1.0:
+        hint = "" if math.isnan(number) else ". Rescale it"
+        raise InvalidInput(f"{word} must be a number from 0 to 1, got {value!r}{hint}")
+    return number
+
+
 def as_loss(loss: Any) -> float:
     """A loss from 0 to 1."""
-    value = as_float(loss)
-    if not 0.0 <= value <= 1.0:
-        hint = "" if math.isnan(value) else ". Rescale it"
-        raise InvalidInput(f"loss must be a number from 0 to 1, got {loss!r}{hint}")
-    return value
+    return as_unit("loss", loss)
 
 
 def as_arms(arms: ArrayLike, n_arms: int) -> Integers:

@@ -91,11 +91,11 @@ def test_a_loss_may_be_positional_if_losses_are_declared() -> None:
 @pytest.mark.parametrize(
     ("outcomes", "report", "reason"),
     [
-        (None, {}, "a report needs loss= or reward=, got neither"),
-        (None, {"loss": 0.5, "reward": 0.5}, "a report needs loss= or reward=, got both"),
-        (REWARDS, {"loss": 1.0, "reward": 1.0}, "a report needs loss= or reward=, got both"),
-        (None, {"loss": 1.5}, r"loss must be a number from 0 to 1, got 1.5. Rescale it, or declare outcomes="),
-        (None, {"reward": -0.5}, r"reward must be a number from 0 to 1, got -0.5. Rescale it, or declare outcomes="),
+        (None, {}, "a report needs either loss= or reward=, got loss=None, reward=None"),
+        (None, {"loss": 0.5, "reward": 0.5}, "a report needs either loss= or reward=, got loss=0.5, reward=0.5"),
+        (REWARDS, {"loss": 1.0, "reward": 1.0}, "a report needs either loss= or reward="),
+        (None, {"loss": 1.5}, r"loss must be a number from 0 to 1, got 1.5. Rescale it"),
+        (None, {"reward": -0.5}, r"reward must be a number from 0 to 1, got -0.5. Rescale it"),
         (None, {"reward": "0.5"}, r"reward must be a number from 0 to 1, got '0.5'$"),
         (None, {"loss": math.nan}, r"loss must be a number from 0 to 1, got nan$"),
         (REWARDS, {"loss": 1.0}, "this learner takes reward=, because higher is better, got loss="),

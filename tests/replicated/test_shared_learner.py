@@ -2,13 +2,13 @@
 
 import math
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import pytest
 
-from belated import FTRL, Decision
+from belated import FTRL, Decision, OutcomeRange
 from belated.errors import InvalidInput
 from belated.replicated.lag import Drawn, rates_of
 from belated.replicated.shared_learner import SharedLearner, WaitingRounds
@@ -389,6 +389,13 @@ def test_an_alarm_of_the_solve_before_they_are_entered_is_paid_for_too() -> None
 def test_a_distribution_that_serves_several_draws_cannot_be_shared() -> None:
     with pytest.raises(InvalidInput, match="refresh must be 1, got 3"):
         SharedLearner(FTRL(2, seed=0, refresh=3), 0)
+
+
+def test_names_and_ranges_stay_outside_a_shared_learner() -> None:
+    named: Any = FTRL(["a", "b"], seed=0)
+    for learner in (named, FTRL(2, seed=0, outcomes=OutcomeRange(0, 5))):
+        with pytest.raises(InvalidInput, match="numbered arms and losses from 0 to 1"):
+            SharedLearner(learner, 0)
 
 
 def test_an_alarm_is_paid_for_by_those_who_had_not_heard_it() -> None:

@@ -11,11 +11,12 @@ import numpy as np
 
 from belated import kernels
 from belated.arrays import Floats
-from belated.errors import InvalidInput
+from belated.errors import DuplicateReport, InvalidInput, UnknownRound
 from belated.learner import certificates, rounds, snapshots
 from belated.learner.arms import parse_arms
 from belated.learner.decisions import Arm, Decision, Learner, as_decision, as_round
 from belated.learner.outcomes import OutcomeRange, as_outcomes, loss_in, loss_of
+from belated.learner.rounds import ask as draw
 from belated.learner.state import State, blank, blank_ledger
 from belated.tunings import Tuning, as_tuning
 from belated.validation import as_probability, whole_number
@@ -135,9 +136,9 @@ class FTRL(Generic[Arm]):
         if size is not None:
             return self._ask_batch(whole_number("size", size, 0))
         with state.lock:
-            decision: tuple[int, Any, float] = rounds.ask(state)
-        if state.arms.names:
-            decision = decision[0], state.arms.names[decision[1]], decision[2]
+            decision: tuple[int, Any, float] = draw(state)
+        if state.names:
+            decision = decision[0], state.names[decision[1]], decision[2]
         return tuple.__new__(Decision, decision)  # Decision(*decision), without its detour through Python
 
     def _ask_batch(self, size: int) -> list[Decision[Arm]]:
@@ -168,9 +169,13 @@ class FTRL(Generic[Arm]):
         state = self._state
         if not (type(loss) is float and 0.0 <= loss <= 1.0 and reward is None and state.outcomes is None):
             loss = loss_of(state.outcomes, loss, reward)
-        round = decision[0] if type(decision) is Decision else as_round(decision)
+        round = decision if type(decision) is int else as_round(decision)
         with state.lock:
-            rounds.tell(state, round, loss)
+            asked: int = state.round.item()
+            if not 1 <= round <= asked:
+                raise UnknownRound(round, asked)
+            if not state.report(state.clock, state.ledger, state.policies, state.discard, round, loss):
+                raise DuplicateReport(round)
 
     def give_up(self, decision: Decision[Arm] | int) -> None:
         """Stop waiting for a decision or its round. It costs 1 in the certificates, and no memory.

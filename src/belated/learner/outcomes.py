@@ -1,11 +1,11 @@
 """Outcomes of decisions. A loss or a reward within a range."""
 
-import math
 from dataclasses import dataclass
 from typing import Any, Final, Literal, final
 
 from belated.errors import InvalidInput
 from belated.scalars import as_float
+from belated.validation import as_unit
 
 WIDEST: Final = 1e100
 
@@ -75,8 +75,7 @@ def loss_of(outcomes: OutcomeRange | None, loss: Any, reward: Any) -> float:
     Without a declared range both words are taken, and both go from 0 to 1.
     """
     if (loss is None) == (reward is None):
-        given = "neither" if loss is None else "both"
-        raise InvalidInput(f"a report needs loss= or reward=, got {given}")
+        raise InvalidInput(f"a report needs either loss= or reward=, got loss={loss!r}, reward={reward!r}")
     word, value = ("reward", reward) if loss is None else ("loss", loss)
     if outcomes is None:
         return _unit_loss(word, value)
@@ -86,15 +85,13 @@ def loss_of(outcomes: OutcomeRange | None, loss: Any, reward: Any) -> float:
 
 
 def _unit_loss(word: str, value: Any) -> float:
-    number = as_float(value)
-    if not 0.0 <= number <= 1.0:
-        hint = "" if math.isnan(number) else ". Rescale it, or declare outcomes=OutcomeRange(...)"
-        raise InvalidInput(f"{word} must be a number from 0 to 1, got {value!r}{hint}")
+    """The loss of an outcome from 0 to 1."""
+    number = as_unit(word, value)
     return number if word == "loss" else 1.0 - number
 
 
 def loss_in(outcomes: OutcomeRange | None, name: str, value: Any) -> float:
     """The loss from 0 to 1 of an outcome in the learner's units. Without a range it is a loss already."""
     if outcomes is None:
-        return _unit_loss("loss", value)
+        return as_unit("loss", value)
     return outcomes.loss(outcomes.check(name, value))

@@ -36,29 +36,32 @@ def ask(state: State) -> tuple[int, int, float]:
     """Decide a round. Returns round, arm and probability."""
     if not state.uniforms:
         state.uniforms = state.generator.random(UNIFORMS)[::-1].tolist()
-    decision = _decide(state)
-    if decision[0] == 0:
-        make_room(state, 1)
-        decision = _decide(state)
-    state.uniforms.pop()  # an interrupt before this line uses it again, but nobody has seen its decision
-    return decision
-
-
-def _decide(state: State) -> tuple[int, int, float]:
-    """A decision with the next uniform. Its round is 0 if the ledger is full."""
     uniform = state.uniforms[-1]
-    if state.left.item() >= 1:
-        return state.decide(state.clock, state.ledger, state.policies, state.cdf, state.patience, uniform)
-    rates = coming_rates(state)
-    if not (type(rates) is tuple and len(rates) == 2 and type(rates[0]) is float is type(rates[1])):
-        rates = checked(state, rates)
-    alpha, beta = rates
-    decision = state.solve_and_decide(
-        state.clock, state.ledger, state.policies, state.cdf, state.patience, uniform, alpha, beta, state.refresh
-    )
-    if decision[0] < 0:  # the kernel has found them improper, and this says why
-        checked(state, rates)
-    return decision
+    while True:
+        if state.left.item() >= 1:
+            decision = state.decide(state.clock, state.ledger, state.policies, state.cdf, state.patience, uniform)
+        else:
+            rates = coming_rates(state)
+            if not (type(rates) is tuple and len(rates) == 2 and type(rates[0]) is float is type(rates[1])):
+                rates = checked(state, rates)
+            alpha, beta = rates
+            decision = state.solve_and_decide(
+                state.clock,
+                state.ledger,
+                state.policies,
+                state.cdf,
+                state.patience,
+                uniform,
+                alpha,
+                beta,
+                state.refresh,
+            )
+            if decision[0] < 0:  # the kernel has found them improper, and this says why
+                checked(state, rates)
+        if decision[0]:
+            state.uniforms.pop()  # an interrupt before this line uses it again, but nobody has seen its decision
+            return decision
+        make_room(state, 1)  # the ledger was full
 
 
 def ask_batch(state: State, size: int) -> tuple[int, list[int], list[float]]:
@@ -115,15 +118,6 @@ def make_room(state: State, size: int) -> None:
     rows = int(state.clock["rows"][0])
     if capacity - rows < max(size, capacity // 4):
         state.ledger.resize(max(rows + size, capacity + capacity // 2), refcheck=False)  # in place, without a copy
-
-
-def tell(state: State, round: int, loss: float) -> None:
-    """Take the loss in [0, 1] of a round."""
-    asked: int = state.round.item()
-    if not 1 <= round <= asked:
-        raise UnknownRound(round, asked)
-    if not state.report(state.clock, state.ledger, state.policies, state.discard, round, loss):
-        raise DuplicateReport(round)
 
 
 def give_up(state: State, round: int) -> None:

@@ -52,7 +52,8 @@ class State:
         generator: np.random.Generator,
         uniforms: list[float],
     ) -> None:
-        self.arms, self.n_arms, self.tuning, self.refresh, self.outcomes = arms, arms.n, tuning, refresh, outcomes
+        self.arms, self.n_arms, self.names = arms, arms.n, arms.names
+        self.tuning, self.refresh, self.outcomes = tuning, refresh, outcomes
         self.patience, self.discard = proper_patience(tuning, arms.n), bool(tuning.discard)
         self.clock, self.policies, self.ledger = clock, policies, ledger
         self.generator = generator

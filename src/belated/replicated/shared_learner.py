@@ -97,6 +97,8 @@ class SharedLearner:
         self._state = state_of(learner)
         if self._state.refresh != 1:
             raise InvalidInput(f"a shared learner solves for every draw: refresh must be 1, got {self._state.refresh}")
+        if self._state.names or self._state.outcomes is not None:
+            raise InvalidInput("a shared learner has numbered arms and losses from 0 to 1, without names or outcomes")
         self._solved, self._moved = last, 0  # the events that the distribution in force knows, and the first after them
         self._seen = -1  # of the decisions entered last, while nothing else has happened
         self._lag: Lag | None = None  # and their lag, if they had one
@@ -195,8 +197,7 @@ class SharedLearner:
     def tell(self, seq: int, decision: int, loss: float) -> None:
         """Report the loss in [0, 1] of the decision with this number."""
         value = as_loss(loss)
-        with self._state.lock:
-            rounds.tell(self._state, self._take(seq, decision), value)
+        self.learner.tell(self._take(seq, decision), value)
 
     def give_up(self, seq: int, decision: int) -> None:
         """Stop waiting for the decision with this number."""
