@@ -12,7 +12,8 @@ from typing import final
 
 import httpx
 
-from tests.support.postgres import Cluster, free_port
+from tests.support.ports import free_port
+from tests.support.postgres import Cluster
 from tests.support.service import NO_TLS
 
 ROOT = Path(__file__).parent.parent.parent

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -17,6 +16,7 @@ import psycopg
 
 from belated.serve.store.postgres import schema as postgres_schema
 from tests.support import network
+from tests.support.ports import free_port
 
 PASSWORD = "pa%40ss-word"  # noqa: S105  # as it stands in a URL; it has a sign that must be escaped
 ROLE = "belated_role"
@@ -125,13 +125,6 @@ class Cluster:
         yield self.url(name)
         with closing(self.admin()) as admin:
             admin.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
-
-
-def free_port() -> int:
-    """One that nobody listens on."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 def connect(url: str) -> Connection:

@@ -17,7 +17,8 @@ import pytest
 import yaml
 
 from tests.support.machine import PAGE, ROOT, Nginx
-from tests.support.postgres import Cluster, free_port
+from tests.support.ports import free_port
+from tests.support.postgres import Cluster
 
 DEPLOY = ROOT / "deploy"
 ANSWER = b"HTTP/1.1 %d Told\r\nContent-Length: 2\r\n\r\nok"

@@ -21,7 +21,7 @@ from tests.support.machine import Machine, blocks
 from tests.support.postgres import Cluster
 from tests.support.service import Served, compile_kernels
 
-PATIENCE = 15.0  # seconds
+PAGE_TIMEOUT = 15.0  # seconds
 VERIFIED = "the same, bit for bit"
 
 
@@ -46,7 +46,7 @@ def machine(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 def becomes(condition: Callable[[], bool]) -> bool:
     """Whether it is so soon."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + PAGE_TIMEOUT
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.1)
     return condition()
@@ -72,10 +72,10 @@ def test_the_dashboard_moves(machine: Machine) -> None:
         page.goto(f"{machine.url}/experiments/demo")
         page.get_by_label("Admin key").fill(machine.variable("BELATED_KEY"))
         page.keyboard.press("Enter")
-        expect(page.get_by_test_id("connection")).to_have_text("Live", timeout=PATIENCE * 1000)
+        expect(page.get_by_test_id("connection")).to_have_text("Live", timeout=PAGE_TIMEOUT * 1000)
         shown = page.get_by_test_id("decisions").inner_text()
         for _ in range(2):
-            expect(page.get_by_test_id("decisions")).not_to_have_text(shown, timeout=PATIENCE * 1000)
+            expect(page.get_by_test_id("decisions")).not_to_have_text(shown, timeout=PAGE_TIMEOUT * 1000)
             now = page.get_by_test_id("decisions").inner_text()
             assert int(now.replace(",", "")) > int(shown.replace(",", ""))
             shown = now

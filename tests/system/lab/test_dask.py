@@ -24,6 +24,7 @@ from belated.lab.comparisons import dask_games, fingerprint
 from belated.lab.comparisons.compare import compare
 from belated.lab.comparisons.comparison import Comparison
 from tests.support import dask_clusters as processes
+from tests.support.ports import free_port
 from tests.support.sweeps import continues, files, same
 
 ROOT = Path(__file__).parents[3]
@@ -203,7 +204,7 @@ def fails(capsys: Any, monkeypatch: Any, *arguments: str) -> str:
 )
 def test_an_address_that_nobody_answers(address: str, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(dask_games, "CONNECT_TIMEOUT", 1)
-    address = address.format(port=processes.free_port())
+    address = address.format(port=free_port())
     error = fails(capsys, monkeypatch, "--rounds", "100", "--dask", address, "--out", str(tmp_path / "out"))
     assert f"no Dask scheduler answers at '{address}'" in error
     assert "Start one with `dask scheduler`" in error

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from tests.support import dask_clusters as processes
+from tests.support.ports import free_port
 
 PAGE = (Path(__file__).parents[3] / "docs" / "sweeps.md").read_text()
 BIN = Path(sys.executable).parent
@@ -38,7 +39,7 @@ def test_the_commands_run_as_they_stand(tmp_path: Path) -> None:
     assert "8 of 8 games were in results already" in run(alone, tmp_path)
     assert "qpm-d" in run(local, tmp_path)
     (tmp_path / "results").rename(tmp_path / "before")
-    port = str(processes.free_port())
+    port = str(free_port())
     schedule, work, together = (
         text.replace("10.0.0.1", "127.0.0.1").replace("8786", port).strip() for text in (schedule, work, together)
     )

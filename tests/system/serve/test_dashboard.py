@@ -16,9 +16,9 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, Route, expect, sy
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
 FLAGS += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
-PATIENCE = 15_000  # milliseconds: the page follows within a second, a busy machine within several
+PAGE_TIMEOUT = 15_000  # milliseconds. The page follows within a second, on a busy machine within several.
 
-expect.set_options(timeout=PATIENCE)
+expect.set_options(timeout=PAGE_TIMEOUT)
 
 
 class Server(Protocol):

@@ -16,7 +16,7 @@ from belated.serve.domain.settings import Settings
 from belated.serve.engine.requests import Ask, Create, OutcomeReport, Request, Tell
 from belated.serve.store.sqlite.journal import SQLiteJournal
 from belated.serve.store.verify import verify
-from tests.support.acknowledged import Fact, Work, lost
+from tests.support.clients.engine_work import Fact, Work, lost
 from tests.support.power import Disk, Operation, mounted, seeded
 from tests.support.service import Served
 

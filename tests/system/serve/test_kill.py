@@ -11,7 +11,7 @@ import msgspec
 
 from belated.serve.store.loading import load
 from belated.serve.store.sqlite.journal import SQLiteJournal
-from tests.support.crowd import Crowd, check_answers, check_statuses, check_store, gather
+from tests.support.clients.crowd import Crowd, check_answers, check_statuses, check_store, gather
 from tests.support.service import Served
 
 CLIENTS = 4
@@ -21,9 +21,9 @@ KILLS_BETWEEN_STOPS = 10  # a stop saves a snapshot, from which later lives star
 
 def live(served: Served, crowd: Crowd, end: Callable[[], object]) -> None:
     """What is left of the service's life: what was acknowledged before is there; then it ends under load."""
-    with ThreadPoolExecutor(len(crowd.visitors)) as pool:
-        list(pool.map(lambda visitor: visitor.look_back(served.url), crowd.visitors))
-        visits = [pool.submit(visitor.visit, served.url) for visitor in crowd.visitors]
+    with ThreadPoolExecutor(len(crowd.clients)) as pool:
+        list(pool.map(lambda client: client.look_back(served.url), crowd.clients))
+        visits = [pool.submit(client.visit, served.url) for client in crowd.clients]
         are_answered = crowd.wait(20, 150)
         end()
         for visit in visits:
@@ -35,7 +35,7 @@ def live(served: Served, crowd: Crowd, end: Callable[[], object]) -> None:
 def check_file(folder: Path, crowd: Crowd) -> None:
     """The stopped store is sound."""
     with closing(SQLiteJournal(folder / "belated.db")) as journal:
-        check_store(journal, crowd.visitors)
+        check_store(journal, crowd.clients)
 
 
 def test_fifty_kills_lose_and_repeat_nothing(server: Served) -> None:
@@ -44,7 +44,7 @@ def test_fifty_kills_lose_and_repeat_nothing(server: Served) -> None:
         live(server, crowd, server.kill)
         server.start()
         if kill % KILLS_BETWEEN_STOPS == 0:
-            check_answers(server.url, crowd.visitors)
+            check_answers(server.url, crowd.clients)
             live(server, crowd, server.stop)
             assert server.process.returncode == 0
             check_file(server.folder, crowd)
@@ -66,10 +66,10 @@ def test_a_stop_under_load_answers_what_it_accepted(server: Served) -> None:
         check_file(server.folder, crowd)
         with closing(SQLiteJournal(server.folder / "belated.db")) as journal:
             stopped = load(journal).by_name
-        got = {one["decision_id"] for visitor in crowd.visitors for answer in visitor.got.values() for one in answer}
+        got = {one["decision_id"] for client in crowd.clients for one in client.memory.decisions}
         assert sum(one.counts.decisions for one in stopped.values()) == len(got)
         server.start()
         again = server.get("/v1/experiments/patient").json()
         counts = msgspec.structs.asdict(stopped["patient"].counts)
         assert {name: again[name] for name in counts} == counts
-        check_answers(server.url, crowd.visitors)
+        check_answers(server.url, crowd.clients)

@@ -12,7 +12,7 @@ import pytest
 from belated.errors import BelatedError
 from belated.serve.store.sqlite.journal import SQLiteJournal
 from belated.serve.store.verify import verify
-from tests.support.acknowledged import Fact, Work, lost
+from tests.support.clients.engine_work import Fact, Work, lost
 from tests.support.power import SECTOR, Content, Disk, Image, Operation, mounted, seeded
 
 STORE = "store.db"

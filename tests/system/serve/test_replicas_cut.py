@@ -16,8 +16,18 @@ from typing import Any, Final, NamedTuple
 import httpx
 import pytest
 
-from tests.support.askers import DECISIONS, NAME, Asker, Call, asking, check, metrics, report_of, wait_for_answers
-from tests.support.crowd import started
+from tests.support.clients.crowd import started
+from tests.support.clients.steady import (
+    DECISIONS,
+    NAME,
+    Asker,
+    Call,
+    asking,
+    check,
+    metrics,
+    report_of,
+    wait_for_answers,
+)
 from tests.support.postgres import PASSWORD
 from tests.support.power import seeded
 from tests.support.service import Served
@@ -155,7 +165,7 @@ def cut_off(servers: Servers, askers: list[Asker]) -> Cut:
     far = servers.far
     with ThreadPoolExecutor(20) as pool, asking(askers):
         wait_for_answers(askers)
-        id = next(iter(askers[0].got.values()))["decision_id"]
+        id = askers[0].memory.decisions[0]["decision_id"]
         with far.client() as http:
             servers.site.cut()
             began = time.monotonic()

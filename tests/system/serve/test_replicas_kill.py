@@ -12,10 +12,10 @@ from typing import Final, NamedTuple
 import pytest
 
 from belated.serve.store.postgres.journal import PostgresJournal
-from tests.support.crowd import Crowd, check_answers, check_folds, check_statuses, check_store, gather, started
+from tests.support.clients.crowd import Crowd, check_answers, check_folds, check_statuses, check_store, gather, started
+from tests.support.clients.roaming import EXPERIMENTS
 from tests.support.postgres import PASSWORD, Cluster
 from tests.support.service import Served
-from tests.support.traffic import EXPERIMENTS
 from tests.support.waiting import until
 
 REPLICAS: Final = 3
@@ -38,8 +38,8 @@ def own_cluster() -> Iterator[Cluster]:
 def busy(crowd: Crowd, replicas: Sequence[Served]) -> Iterator[None]:
     """The visitors come and go, to any of the servers; what they find wrong is raised at the end, before all else."""
     over = Event()
-    with ThreadPoolExecutor(len(crowd.visitors)) as pool:
-        visits = [pool.submit(visitor.wander, replicas, over) for visitor in crowd.visitors]
+    with ThreadPoolExecutor(len(crowd.clients)) as pool:
+        visits = [pool.submit(client.roam_servers, replicas, over) for client in crowd.clients]
         try:
             yield
         finally:
@@ -122,9 +122,9 @@ def test_fifty_kills_and_ten_crashes_of_the_database_lose_and_repeat_nothing(
                     chaos.crowd.forget()
             log.info("ready again after %s seconds", [round(took, 2) for took in recoveries])
             log.info("%.0f seconds, %s", time.monotonic() - began, replicas[0].get("/v1/store").json())
-            check_answers(replicas[0].url, chaos.crowd.visitors, is_alone=False)
+            check_answers(replicas[0].url, chaos.crowd.clients, is_alone=False)
             check_statuses(replicas[1].url)
             check_folds(replicas, url, EXPERIMENTS)
         with closing(PostgresJournal(url)) as journal:
-            check_store(journal, chaos.crowd.visitors)
+            check_store(journal, chaos.crowd.clients)
     assert not [served for served in replicas if PASSWORD in served.log()]

@@ -7,8 +7,18 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.support.askers import DECISIONS, NAME, Asker, Call, asking, check, metrics, report_of, wait_for_answers
-from tests.support.crowd import settle, started
+from tests.support.clients.crowd import settle, started
+from tests.support.clients.steady import (
+    DECISIONS,
+    NAME,
+    Asker,
+    Call,
+    asking,
+    check,
+    metrics,
+    report_of,
+    wait_for_answers,
+)
 from tests.support.postgres import Cluster
 from tests.support.service import Served
 from tests.support.waiting import until
@@ -52,7 +62,7 @@ def test_a_transaction_of_somebody_else_delays_what_servers_learn_and_nothing_mo
             until(lambda: all(entries > 0 and seconds > 1.0 for entries, seconds in map(lags, replicas)))
             wait_for_answers(askers)
             until(lambda: all(entries > 10 and seconds > 2.0 for entries, seconds in map(lags, replicas)))
-        written = 1 + sum(len(asker.got) + len(asker.told) for asker in askers)
+        written = 1 + sum(len(asker.memory.got) + len(asker.memory.told) for asker in askers)
         for served in replicas:
             until(lambda served=served: metrics(served)["belated_journal_seq"] + lags(served)[0] == written)  # type: ignore[misc]
             check_views(served)
@@ -77,7 +87,7 @@ def test_connections_that_are_ended_are_made_again(cluster: Cluster, database: s
             admin.execute(END, (database.rpartition("/")[2],))
     for served in replicas:
         until(lambda served=served: served.get("/readyz").status_code == 200, BACK)  # type: ignore[misc]
-        id = next(iter(askers[0].got.values()))["decision_id"]
+        id = askers[0].memory.decisions[0]["decision_id"]
         assert served.get(f"/v1/decisions/{id}").status_code == 200, "those for reading too, without a refusal"
     for asker in askers:
         assert asker.unknown

@@ -1,4 +1,4 @@
-"""An engine at work: what it acknowledged, and what of that a store has lost."""
+"""An engine at work, and what a store has lost of all that the engine acknowledged."""
 
 from collections.abc import Sequence
 from random import Random
@@ -13,6 +13,7 @@ from belated.serve.domain.settings import Settings
 from belated.serve.engine.engine import Engine
 from belated.serve.engine.requests import Answers, Ask, Create, OutcomeReport, Tell
 from belated.serve.store.journal import Journal, Key
+from tests.support.clients.memory import Memory, disagreement
 
 PATIENT = Settings("patient", ["blue", "green", "red"])
 HASTY = Settings("hasty", ["left", "right"], reward_wait=5.0, default_outcome=0.0)
@@ -57,7 +58,10 @@ Fact = Chosen | Sent | Told | Admitted
 
 @final
 class Work:
-    """Requests of all kinds to an engine on this journal, one after the other; `facts` is what it acknowledged."""
+    """Sends requests of all kinds to an engine on this journal, one after the other. `facts` is what it acknowledged.
+
+    It is a list, not a `Memory`, because a power cut goes back to an earlier fact.
+    """
 
     def __init__(self, journal: Journal, random: Random, facts: list[Fact]) -> None:
         self._journal, self._random, self.facts = journal, random, facts
@@ -131,24 +135,25 @@ class Work:
         self.facts.append(Admitted(id))
 
 
+def memory_of(facts: Sequence[Fact]) -> Memory:
+    """What the facts say of reports."""
+    memory = Memory()
+    for fact in facts:
+        if isinstance(fact, Sent):
+            memory.keep_sent(*fact)
+        elif isinstance(fact, Told):
+            memory.keep_told(*fact)
+    return memory
+
+
 def lost(engine: Engine, facts: Sequence[Fact]) -> list[str]:
-    """What was acknowledged and is not there as it was, or is there twice."""
-    journal = engine.journal
+    """What was acknowledged and is missing, changed, or there twice."""
+    journal, memory = engine.journal, memory_of(facts)
     keys = {key.id for key in journal.keys()}  # noqa: SIM118
     found = [f"the key {fact.id}" for fact in facts if isinstance(fact, Admitted) and fact.id not in keys]
     found += [f"{fact}" for fact in facts if isinstance(fact, Chosen) and not is_kept(engine, fact)]
-    sent, told = words(facts, Sent), words(facts, Told)
-    found += [f"{told[id]} of {id}" for id in told if not are_kept(journal, id, sent[id], told[id])]
-    return found
-
-
-def words(facts: Sequence[Fact], kind: type[Sent | Told]) -> dict[str, list[float]]:
-    """By decision: its outcomes in the order in which they were sent or acknowledged."""
-    found: dict[str, list[float]] = {}
-    for fact in facts:
-        if isinstance(fact, kind) and fact.value not in found.setdefault(fact.id, []):
-            found[fact.id].append(fact.value)
-    return found
+    told = memory.told.items()
+    return found + [f"{said} of {id}" for id, said in told if not are_kept(journal, id, memory.sent[id], said)]
 
 
 def is_kept(engine: Engine, fact: Chosen) -> bool:
@@ -164,14 +169,13 @@ def is_kept(engine: Engine, fact: Chosen) -> bool:
 
 
 def are_kept(journal: Journal, id: str, sent: list[float], told: list[float]) -> bool:
-    """Whether each acknowledged word is there once, in order, and after the last only such as were not answered."""
+    """Whether each acknowledged outcome is there once, in order. Others were sent and not answered."""
     decoded = ids.decode(id)
     assert decoded is not None
     history = journal.history(decoded.seq)
     said = [one.value for one in history if one.kind is not EntryKind.EXPIRED]
     return (
-        said == [value for value in sent if value in said]
-        and set(told) <= set(said)
+        not disagreement(said, sent, told)
         and [one.revision for one in history] == list(range(len(history)))
         and sum(one.kind in (EntryKind.REPORTED, EntryKind.EXPIRED) for one in history) == 1
     )

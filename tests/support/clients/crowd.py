@@ -1,4 +1,4 @@
-"""Many visitors at once, and what must be true of a service after they have been there."""
+"""Many roaming clients at once, and what must be true of a service afterwards."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -14,25 +14,27 @@ from belated.serve.domain.fold import Fold
 from belated.serve.store.journal import Journal, entries
 from belated.serve.store.postgres.journal import PostgresJournal
 from belated.serve.store.verify import verify
+from tests.support.clients.memory import Document, together
+from tests.support.clients.roaming import EXPERIMENTS, HASTY, PATIENT, RoamingClient, compare, everything
 from tests.support.postgres import connect
 from tests.support.power import seeded
 from tests.support.service import Served
-from tests.support.traffic import EXPERIMENTS, HASTY, PATIENT, Document, Visitor, compare, everything
 from tests.support.waiting import until
 
-PATIENCE = 30.0  # seconds for an answer
+ANSWER_TIMEOUT = 30.0  # seconds
 
 
 class Crowd(NamedTuple):
-    """Visitors, and the answers that they get together."""
+    """Clients, and the answers that they get together."""
 
-    visitors: list[Visitor]
+    clients: list[RoamingClient]
     answers: Semaphore
     random: Random
 
     def wait(self, least: int, most: int) -> bool:
-        """Until some more answers have come, and then not just after an answer: any moment; False if none come."""
-        are_answered = all(self.answers.acquire(timeout=PATIENCE) for _ in range(self.random.randint(least, most)))
+        """Wait for some more answers, and then for a random moment. False if none come."""
+        answers = self.random.randint(least, most)
+        are_answered = all(self.answers.acquire(timeout=ANSWER_TIMEOUT) for _ in range(answers))
         Event().wait(self.random.uniform(0, 0.02))
         return are_answered
 
@@ -43,15 +45,15 @@ class Crowd(NamedTuple):
 
 
 def gather(served: Served, size: int) -> Crowd:
-    """The experiments, one with a wait that ends meanwhile, and their visitors."""
+    """Makes two experiments, one with a short wait, and clients for them."""
     for settings in (PATIENT, HASTY):
         assert served.post("/v1/experiments", settings).status_code == 201
     answers = Semaphore(0)
-    visitors = [Visitor(f"visitor-{number}", seeded(number), answers) for number in range(size)]
-    return Crowd(visitors, answers, seeded(size))
+    clients = [RoamingClient(f"client-{number}", seeded(number), answers) for number in range(size)]
+    return Crowd(clients, answers, seeded(size))
 
 
-def check_answers(url: str, visitors: Sequence[Visitor], *, is_alone: bool = True) -> None:
+def check_answers(url: str, clients: Sequence[RoamingClient], *, is_alone: bool = True) -> None:
     """The service tells every acknowledged decision and report as it was acknowledged, and nothing twice.
 
     Only a server that `is_alone` gives every decision a round of its own: each counts what it has folded.
@@ -60,17 +62,11 @@ def check_answers(url: str, visitors: Sequence[Visitor], *, is_alone: bool = Tru
     for decisions in found.values():
         assert not is_alone or [one["round"] for one in decisions] == list(range(1, len(decisions) + 1))
     by_id = {one["decision_id"]: one for decisions in found.values() for one in decisions}
-    sent: dict[str, list[float]] = {}
-    told: dict[str, list[float]] = {}
-    for visitor in visitors:
-        sent |= visitor.sent  # only common decisions are reported by more than one, and always the same
-        told |= visitor.told
-    for visitor in visitors:
-        for decision in (one for answer in visitor.got.values() for one in answer):
-            id = decision["decision_id"]
-            compare(decision, sent.get(id, []), told.get(id, []), by_id[id])
-    first = sum((visitor.first for visitor in visitors), Counter[str]())
-    assert max(first.values()) == 1
+    memory = together(client.memory for client in clients)
+    for client in clients:
+        for decision in client.memory.decisions:
+            compare(decision, memory, by_id[decision["decision_id"]])
+    assert max(memory.first.values()) == 1
 
 
 def check_statuses(url: str) -> None:
@@ -81,7 +77,7 @@ def check_statuses(url: str) -> None:
         assert statuses == {"reported", "amended"} | expired
 
 
-def check_store(journal: Journal, visitors: Sequence[Visitor]) -> None:
+def check_store(journal: Journal, clients: Sequence[RoamingClient]) -> None:
     """The store is sound, and every key has its decisions: all that were asked for, or none if given up."""
     verdict = verify(journal)
     assert (verdict.problems, verdict.unchecked) == ([], 0)
@@ -89,12 +85,9 @@ def check_store(journal: Journal, visitors: Sequence[Visitor]) -> None:
     made = Counter(
         (names[one.experiment], one.request or "") for one in entries(journal) if one.kind is EntryKind.DECIDED
     )
-    asked = {key: size for visitor in visitors for key, size in visitor.asked.items()}
-    got = {key: answer for visitor in visitors for key, answer in visitor.got.items()}
-    assert all(size == asked[key] for key, size in made.items())
-    assert got.keys() <= made.keys()
-    for visitor in visitors:
-        assert all(answer == got[key] for key, answer in visitor.got.items()), "one key, two answers"
+    memory = together(client.memory for client in clients)  # one key never has two answers
+    assert all(size == memory.asked[key] for key, size in made.items())
+    assert memory.got.keys() <= made.keys()
 
 
 # -- several servers of one store ------------------------------------------------------------------------------------

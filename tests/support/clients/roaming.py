@@ -1,30 +1,27 @@
-"""Clients that keep a service busy, and remember what they sent and what was acknowledged."""
+"""Clients that send requests of all kinds, to one server or to any of several."""
 
-import ssl
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from threading import Event, Semaphore
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 import httpx
 
-from tests.support.service import Served
+from tests.support.clients.memory import Document, Memory, disagreement
+from tests.support.service import NO_TLS, Served
 
 PATIENT = {"name": "patient", "arms": ["blue", "green", "red"]}
 HASTY = {"name": "hasty", "arms": ["left", "right"], "reward_wait": 0.3, "default_outcome": 0}
 EXPERIMENTS = ("patient", "hasty")
 COMMON_REWARD = 0.5  # what everyone reports of the decisions that all have asked for
 READ_AGAIN = 20  # of the decisions a client dealt with last: they were most at risk when the service ended
-PATIENCE = 60.0  # seconds without an answer from anybody
+SILENCE_TIMEOUT = 60.0  # seconds without an answer from any server
 GIVEN_UP = 0.3  # of the requests without an answer
 BREATH = 0.05  # seconds after a failure
-THINKING = 0.03  # seconds at most between two requests of one who wanders: servers that start need the processor too
+THINKING = 0.03  # seconds at most between two requests of a roaming client. Servers that start need the processor too.
 READING = 0.05  # of the answers are followed by a look at what was acknowledged before
-NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # to load them takes longer than many requests
-
-Document = dict[str, Any]
 
 
 class Call(NamedTuple):
@@ -37,39 +34,35 @@ class Call(NamedTuple):
 
 
 @final
-class Visitor:
-    """A client with decisions of its own, and some that every visitor asks for under the same key."""
+class RoamingClient:
+    """Asks for decisions of its own, and for some that every client asks for under the same key."""
 
     def __init__(self, name: str, random: Random, answers: Semaphore) -> None:
         self._name, self._random, self._numbers = name, random, Counter[str]()
-        self._answers = answers  # of all visitors: released at each
-        self.asked: dict[tuple[str, str], int] = {}  # by experiment and key: how many decisions
-        self.got: dict[tuple[str, str], list[Document]] = {}  # the same, as answered
-        self.sent: dict[str, list[float]] = {}  # by decision: the rewards reported, in order
-        self.told: dict[str, list[float]] = {}  # those that were acknowledged
-        self.first: Counter[str] = Counter()  # by decision: how often a report was said to be the first
+        self._answers = answers  # of all clients. Each answer releases it.
+        self.memory = Memory()
         self._own: list[Document] = []
         self._common: list[Document] = []
         self._recent: dict[str, Document] = {}
         self._pending: Call | None = None
 
     def visit(self, url: str) -> None:
-        """Send requests until the service is gone; one without an answer is sent again to the next, or given up."""
-        with httpx.Client(timeout=30, verify=NO_CERTIFICATES) as http:
+        """Send requests until the service is gone. One without an answer waits for the next visit, or is given up."""
+        with httpx.Client(timeout=30, verify=NO_TLS) as http:
             while (response := self._send(http, url)) is not None:
                 self._take(response)
 
-    def wander(self, replicas: Sequence[Served], over: Event) -> None:
-        """Send every request to any of the servers, also again to another if one has failed, until it is over."""
+    def roam_servers(self, replicas: Sequence[Served], over: Event) -> None:
+        """Send each request to any server, and to another if one fails, until it is over."""
         avoided: Served | None = None
         heard_at = time.monotonic()
-        with httpx.Client(timeout=30, verify=NO_CERTIFICATES) as http:
+        with httpx.Client(timeout=30, verify=NO_TLS) as http:
             while self._pending or not over.is_set():
                 server = self._random.choice([one for one in replicas if one is not avoided])
                 response = self._send(http, server.url)
                 if response is None or response.status_code == 503:
                     avoided = server
-                    assert time.monotonic() < heard_at + PATIENCE, "nobody answers"
+                    assert time.monotonic() < heard_at + SILENCE_TIMEOUT, "nobody answers"
                     over.wait(BREATH)  # perhaps all are away
                 else:
                     avoided, heard_at = None, time.monotonic()
@@ -99,7 +92,7 @@ class Visitor:
 
     def look_back(self, url: str) -> None:
         """What was acknowledged last is still there."""
-        with httpx.Client(timeout=30, verify=NO_CERTIFICATES) as http:
+        with httpx.Client(timeout=30, verify=NO_TLS) as http:
             assert self._look(http, url, READ_AGAIN)
         self._recent.clear()
 
@@ -112,7 +105,7 @@ class Visitor:
                 return False
             if answer.status_code == 503:
                 return False
-            compare(decision, self.sent.get(id, []), self.told.get(id, []), answer.raise_for_status().json())
+            compare(decision, self.memory, answer.raise_for_status().json())
         return True
 
     def _next(self) -> Call:
@@ -132,15 +125,16 @@ class Visitor:
         return f"{prefix}-{self._numbers[prefix]}"
 
     def _ask(self, experiment: str, key: str, size: int, shelf: list[Document]) -> Call:
-        self.asked[experiment, key] = size
+        self.memory.asked[experiment, key] = size
 
         def take(answer: Document) -> None:
             decisions = answer["decisions"] if size > 1 else [answer]
-            assert self.got.setdefault((experiment, key), decisions) == decisions
+            self.memory.keep_decisions((experiment, key), decisions)
             shelf.extend(decisions)
             self._recent.update((one["decision_id"], one) for one in decisions)
             if shelf is self._common:  # others may report it
-                self.sent.update((one["decision_id"], [COMMON_REWARD]) for one in decisions)
+                for one in decisions:
+                    self.memory.keep_sent(one["decision_id"], COMMON_REWARD)
 
         path = f"/v1/experiments/{experiment}/decisions"
         return Call(f"{path}/batch", {"size": size}, key, take) if size > 1 else Call(path, {}, key, take)
@@ -149,17 +143,17 @@ class Visitor:
         """The first report of an early decision, of one's own or common; also a second time, which changes nothing."""
         if self._common and self._random.random() < 0.3:
             return self._tell(self._common[self._random.randrange(len(self._common))], COMMON_REWARD)
-        open = [one for one in self._own[-200:] if one["decision_id"] not in self.sent]
+        open = [one for one in self._own[-200:] if one["decision_id"] not in self.memory.sent]
         return self._tell(open[0], self._random.random()) if open else self._decide()
 
     def _report_many(self) -> Call:
         """Several at once."""
-        open = [one for one in self._own[-200:] if one["decision_id"] not in self.sent][:4]
+        open = [one for one in self._own[-200:] if one["decision_id"] not in self.memory.sent][:4]
         if not open:
             return self._decide()
         rewards = {one["decision_id"]: self._random.random() for one in open}
         for id, reward in rewards.items():
-            self.sent[id] = [reward]
+            self.memory.keep_sent(id, reward)
 
         def take(answer: Document) -> None:
             for decision, result in zip(open, answer["results"], strict=True):
@@ -171,14 +165,14 @@ class Visitor:
 
     def _amend(self) -> Call:
         """Another reward for a decision that was reported, or the same again."""
-        reported = [one for one in self._own[-200:] if one["decision_id"] in self.told]
+        reported = [one for one in self._own[-200:] if one["decision_id"] in self.memory.told]
         if not reported:
             return self._decide()
         decision = self._random.choice(reported)
         id = decision["decision_id"]
-        is_certain = self.sent[id] == self.told[id]
+        is_certain = self.memory.sent[id] == self.memory.told[id]
         if is_certain and self._random.random() < 0.3:
-            return self._tell(decision, self.told[id][-1], expected=("duplicate",))
+            return self._tell(decision, self.memory.told[id][-1], expected=("duplicate",))
         return self._tell(decision, self._random.random(), amend=True, expected=("amended", "duplicate"))
 
     def _tell(
@@ -190,8 +184,7 @@ class Visitor:
         expected: tuple[str, ...] = ("applied", "late", "duplicate"),
     ) -> Call:
         id = decision["decision_id"]
-        if reward not in self.sent.setdefault(id, []):
-            self.sent[id].append(reward)
+        self.memory.keep_sent(id, reward)
 
         def take(answer: Document) -> None:
             assert answer["status"] in expected, answer
@@ -201,20 +194,18 @@ class Visitor:
 
     def _heard(self, decision: Document, reward: float, status: str) -> None:
         id = decision["decision_id"]
-        self.first[id] += status in ("applied", "late")
-        if reward not in self.told.setdefault(id, []):
-            self.told[id].append(reward)
+        self.memory.keep_told(id, reward, status)
         self._recent.pop(id, None)
         self._recent[id] = decision
 
 
-def compare(decision: Document, sent: list[float], told: list[float], found: Document) -> None:
-    """A decision as the service tells it must be the one acknowledged, with every acknowledged reward once."""
+def compare(decision: Document, memory: Memory, found: Document) -> None:
+    """The service must show the decision that was acknowledged, with every acknowledged reward once."""
     assert {name: found[name] for name in decision} == decision
+    sent, told = memory.sent.get(found["decision_id"], []), memory.told.get(found["decision_id"], [])
     said = [one["value"] for one in found["outcomes"] if one["status"] != "expired"]
     firsts = [one for one in found["outcomes"] if one["status"] in ("reported", "expired")]
-    assert said == [reward for reward in sent if reward in said], "a reward is there that was not sent, or twice"
-    assert set(told) <= set(said), "an acknowledged reward is gone"
+    assert not disagreement(said, sent, told), (decision, said, sent, told)
     assert len(firsts) == bool(found["outcomes"]), "an outcome was applied twice"
 
 
@@ -229,7 +220,7 @@ def everything(url: str, experiment: str) -> list[Document]:
 def listed(url: str, experiment: str, what: str) -> Iterator[Document]:
     """All pages of a list."""
     cursor = "0"
-    with httpx.Client(base_url=url, timeout=30, verify=NO_CERTIFICATES) as http:
+    with httpx.Client(base_url=url, timeout=30, verify=NO_TLS) as http:
         while cursor is not None:
             page = http.get(f"/v1/experiments/{experiment}/{what}", params={"limit": 1000, "cursor": cursor}).json()
             yield from page["outcomes" if what == "feedback" else what]

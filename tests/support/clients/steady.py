@@ -1,4 +1,4 @@
-"""Clients of one server each that remember every answer, and all that got none or a refusal."""
+"""Clients that stay with one server, and retry what got no answer."""
 
 import re
 import time
@@ -15,7 +15,8 @@ from belated.serve.domain.ids import decode
 from belated.serve.store.journal import entries
 from belated.serve.store.postgres.journal import PostgresJournal
 from belated.serve.store.verify import verify
-from tests.support.crowd import check_folds
+from tests.support.clients.crowd import check_folds
+from tests.support.clients.memory import Memory, together
 from tests.support.service import Served
 from tests.support.waiting import until
 
@@ -47,8 +48,7 @@ class Asker:
     def __init__(self, name: str, served: Served) -> None:
         self._name, self.served, self._number = name, served, 0
         self.answers: list[Answered] = []
-        self.got: dict[str, dict[str, Any]] = {}  # by key
-        self.told: dict[str, float] = {}  # by decision
+        self.memory = Memory()
         self.unknown: list[Call] = []  # those without an answer, or with a refusal
 
     def ask(self, over: Event) -> None:
@@ -77,9 +77,9 @@ class Asker:
             return None
         found: dict[str, Any] = response.raise_for_status().json()
         if call.key:
-            assert self.got.setdefault(call.key, found) == found
+            self.memory.keep_decisions((NAME, call.key), [found])
         else:
-            self.told[found["decision_id"]] = call.body["reward"]
+            self.memory.keep_told(found["decision_id"], call.body["reward"])
         return found
 
     def retry(self, served: Served) -> list[Call]:
@@ -116,8 +116,8 @@ def asking(askers: Sequence[Asker]) -> Iterator[None]:
 
 def wait_for_answers(askers: Sequence[Asker], number: int = 10) -> None:
     """All have got some more decisions."""
-    before = [len(asker.got) for asker in askers]
-    until(lambda: all(len(asker.got) >= n + number for asker, n in zip(askers, before, strict=True)))
+    before = [len(asker.memory.got) for asker in askers]
+    until(lambda: all(len(asker.memory.got) >= n + number for asker, n in zip(askers, before, strict=True)))
 
 
 def metrics(served: Served) -> dict[str, float]:
@@ -133,15 +133,16 @@ def check(replicas: Sequence[Served], url: str, askers: Sequence[Asker]) -> None
         verdict, found = verify(journal), list(entries(journal))
     assert (verdict.problems, verdict.unchecked) == ([], 0)
     made = [entry for entry in found if entry.kind is EntryKind.DECIDED]
-    got = {key: place(one["decision_id"]) for asker in askers for key, one in asker.got.items()}
+    memory = together(asker.memory for asker in askers)
+    got = {key: seq_of(one["decision_id"]) for (_, key), [one] in memory.got.items()}
     assert {entry.request: entry.seq for entry in made} == got
     assert len(made) == len(got)
-    told = {place(id): reward for asker in askers for id, reward in asker.told.items()}
+    told = {seq_of(id): reward for id, [reward] in memory.told.items()}
     assert sorted((entry.decision, entry.value) for entry in found if entry.decision) == sorted(told.items())
 
 
-def place(id: str) -> int:
-    """Of a decision in the journal."""
+def seq_of(id: str) -> int:
+    """The position of a decision in the journal."""
     decoded = decode(id)
     assert decoded is not None
     return decoded.seq
