@@ -1,4 +1,4 @@
-"""Every learner of the package, by name: a later algorithm adds itself here and passes the contract."""
+"""Every learner of the package, by name. A new algorithm is added here and must pass the contract."""
 
 import math
 from collections.abc import Callable

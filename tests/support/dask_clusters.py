@@ -1,4 +1,4 @@
-"""Real Dask clusters for tests: a scheduler and workers as processes of their own."""
+"""Real Dask clusters for tests, with a scheduler and workers in processes."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ DASK = str(Path(sys.executable).with_name("dask"))
 
 @contextmanager
 def running(*arguments: str, folder: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
-    """`dask ...` as a process, ended with all its children; its log is in the folder."""
+    """Runs `dask ...` as a process, and ends it with all its children. Its log is in the folder."""
     with (folder / f"dask-{arguments[0]}.log").open("ab") as log:
         process = subprocess.Popen(  # noqa: S603
             [DASK, *arguments],
@@ -68,7 +68,7 @@ def worker(address: str, folder: Path, **environment: str) -> Iterator[subproces
 
 @contextmanager
 def crew(address: str, folder: Path, size: int) -> Iterator[None]:
-    """So many workers; one that dies is replaced."""
+    """This many workers. A worker that dies is replaced."""
     over = threading.Event()
 
     def post() -> None:

@@ -1,4 +1,4 @@
-"""An engine for tests: a clock that stands still, a generator that repeats itself, and short ways to ask and tell."""
+"""An engine for tests, with a clock that stands still and a generator that repeats itself."""
 
 from collections.abc import Callable
 from pathlib import Path

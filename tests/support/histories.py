@@ -1,4 +1,4 @@
-"""Random histories of an engine: everything that can happen to experiments, in any order."""
+"""Random histories of an engine, with everything that can happen to experiments."""
 
 import numpy as np
 

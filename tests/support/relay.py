@@ -1,4 +1,4 @@
-"""A relay between two sockets that can be cut like a cable: nothing is refused or closed, but nothing comes through.
+"""A relay between two sockets that can be cut like a cable. Nothing is refused or closed, but nothing comes through.
 
 As a program it passes on from a Unix socket to a port of the network that it runs in: `relay.py PATH PORT`.
 """

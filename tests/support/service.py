@@ -1,4 +1,4 @@
-"""A real service for tests: `belated serve` in a process of its own, in a folder of its own."""
+"""A real service for tests. `belated serve` runs in its own process and folder."""
 
 import os
 import re
@@ -23,7 +23,7 @@ NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # httpx would read all certifi
 
 @cache
 def compile_kernels() -> None:
-    """On a new machine this takes longer than a request may: once for all servers of the tests, into Numba's cache."""
+    """Fill Numba's cache once for all servers. On a new machine compiling takes longer than a request may."""
     shared = SharedLearner(FTRL(2, seed=0), last=0)
     older = shared.draw_context().drawn
     shared.enter([1, 2], 0, [0, 1], [0.5, 0.5], None)
@@ -39,7 +39,7 @@ def compile_kernels() -> None:
 
 
 class Served:
-    """A running service: `url`, `folder`, and what a test may do to it."""
+    """A running service that a test can stop, kill and start again."""
 
     def __init__(self, folder: Path, *options: str, inside: Sequence[str] = ()) -> None:
         self.folder, self._options, self.url = folder, options, ""
@@ -53,11 +53,11 @@ class Served:
         assert self.url, f"not ready: {first!r} {self.log()[-2000:]}"
 
     def log(self) -> str:
-        """What it has written to its log, in all its lives."""
+        """The whole log, also of earlier starts."""
         return (self.folder / "service.log").read_text()
 
     def launch(self) -> str:
-        """The first line that it prints; without a `url` it has not come so far."""
+        """Start it and return the first line that it prints. `url` stays empty if it did not start."""
         self.url = ""
         log = (self.folder / "service.log").open("a")
         command = [*self._inside, sys.executable, "-m", "belated", "serve", "--port", "0", *self._options]
@@ -75,17 +75,17 @@ class Served:
         return first
 
     def kill(self) -> None:
-        """As `kill -9`."""
+        """Like `kill -9`."""
         self.process.kill()
         self.ended()
 
     def stop(self) -> int:
-        """As a system that shuts down: SIGTERM, and wait."""
+        """Send SIGTERM, as a system does when it shuts down, and return the exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.ended()
 
     def ended(self, within: float = 30) -> int:
-        """Wait for the end: the exit code."""
+        """Wait for the end and return the exit code."""
         code = self.process.wait(within)
         assert self.process.stdout is not None
         self.process.stdout.close()
@@ -101,17 +101,17 @@ class Served:
             self.kill()
 
     def post(self, path: str, body: Any = None, **headers: str) -> httpx.Response:
-        """A request, for tests that need no client of their own."""
+        """Send one POST request."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         with self.client() as http:
             return http.post(path, json=body, headers=named)
 
     def get(self, path: str, **headers: str) -> httpx.Response:
-        """The same for reading."""
+        """Send one GET request."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         with self.client() as http:
             return http.get(path, headers=named)
 
     def client(self) -> httpx.Client:
-        """For many requests."""
+        """A client for many requests."""
         return httpx.Client(base_url=self.url, timeout=30, verify=NO_TLS)

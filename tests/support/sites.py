@@ -1,4 +1,4 @@
-"""A database, a server that is far from it, and a way between them that can be cut without a word, and healed again."""
+"""A database and a server far from it. The connection between them can be cut silently, and healed."""
 
 import subprocess
 import sys
@@ -16,7 +16,7 @@ from tests.support.service import NO_TLS, Served
 
 
 class Site(NamedTuple):
-    """What a test needs to know of it; `near` and `far` are the URLs of a database by its name."""
+    """What a test needs. `near` and `far` give the URL of a database by its name."""
 
     cluster: Cluster
     near: Callable[[str], str]

@@ -1,4 +1,4 @@
-"""Waiting for what must come true, and no longer."""
+"""Waiting for a condition."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,7 @@ PAUSE = 0.02  # seconds between two looks
 
 
 def until(is_true: Callable[[], bool], within: float = 30.0) -> float:
-    """Wait until it is true; how long that took, in seconds. It must not take longer than `within`."""
+    """Wait until the condition holds, at most `within` seconds. Returns how long it took."""
     began = time.monotonic()
     while not is_true():
         assert time.monotonic() < began + within, "it has not come true"

@@ -20,7 +20,7 @@ def server(tmp_path: Path) -> Iterator[Served]:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    """A PostgreSQL server; whoever stops it starts it again."""
+    """A PostgreSQL server. A test that stops it must start it again."""
     made = Cluster()
     yield made
     made.remove()
@@ -35,7 +35,7 @@ def database(cluster: Cluster) -> Iterator[str]:
 
 @pytest.fixture
 def journal(database: str) -> Iterator[PostgresJournal]:
-    """A journal in PostgreSQL with one experiment, at place 1."""
+    """A journal in PostgreSQL with one experiment, at entry 1."""
     opened = PostgresJournal(database)
     opened.append([created("one")])
     yield opened

@@ -29,7 +29,7 @@ def event(experiment: int, revision: int | None, *, at: int = 4) -> Entry:
 
 
 def filled(journal: Journal) -> None:
-    """Experiments 1 and 2; decisions 3, 5, 7 of the first and 4, 6 of the second; then outcomes and an event."""
+    """Write experiments 1 and 2, decisions 3, 5, 7 of the first and 4, 6 of the second, outcomes and an event."""
     journal.append([created("one"), created("two")])
     journal.append([decided(1 + number % 2, 1 + number // 2, at=10 + number) for number in range(5)])
     journal.append(

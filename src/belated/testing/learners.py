@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from belated.errors import BelatedError, DuplicateReport, InvalidInput, UnknownRound
-from belated.learner.ftrl import Decision, Learner
+from belated.learner.decisions import Decision, Learner
 
 BAD_REPORTS = [
     (1, -0.1, InvalidInput),

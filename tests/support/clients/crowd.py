@@ -39,7 +39,7 @@ class Crowd(NamedTuple):
         return are_answered
 
     def forget(self) -> None:
-        """Later answers are counted anew."""
+        """Start to count answers again."""
         while self.answers.acquire(blocking=False):
             pass
 
@@ -54,9 +54,9 @@ def gather(served: Served, size: int) -> Crowd:
 
 
 def check_answers(url: str, clients: Sequence[RoamingClient], *, is_alone: bool = True) -> None:
-    """The service tells every acknowledged decision and report as it was acknowledged, and nothing twice.
+    """The service shows every acknowledged decision and report as it was acknowledged, and nothing twice.
 
-    Only a server that `is_alone` gives every decision a round of its own: each counts what it has folded.
+    Only a server that `is_alone` numbers all decisions. Each server counts what it has folded.
     """
     found = {name: everything(url, name) for name in EXPERIMENTS}
     for decisions in found.values():
@@ -70,7 +70,7 @@ def check_answers(url: str, clients: Sequence[RoamingClient], *, is_alone: bool 
 
 
 def check_statuses(url: str) -> None:
-    """All kinds of outcomes have been there."""
+    """All kinds of outcomes have occurred."""
     for experiment in EXPERIMENTS:
         statuses = {one["status"] for decision in everything(url, experiment) for one in decision["outcomes"]}
         expired = {"expired", "late"} if experiment == "hasty" else set()
@@ -78,7 +78,7 @@ def check_statuses(url: str) -> None:
 
 
 def check_store(journal: Journal, clients: Sequence[RoamingClient]) -> None:
-    """The store is sound, and every key has its decisions: all that were asked for, or none if given up."""
+    """The store is sound. Every key has all decisions that were asked for, or none if the client gave up."""
     verdict = verify(journal)
     assert (verdict.problems, verdict.unchecked) == ([], 0)
     names = {one.seq: name for name in EXPERIMENTS for one in journal.read(0, 2) if name in str(one.body)}
@@ -95,7 +95,7 @@ def check_store(journal: Journal, clients: Sequence[RoamingClient]) -> None:
 
 @contextmanager
 def started(url: str, folder: Path, number: int) -> Iterator[list[Served]]:
-    """So many servers of one store."""
+    """This many servers of one store."""
     folders = [folder / f"replica-{place}" for place in range(number)]
     for one in folders:
         one.mkdir()
@@ -108,13 +108,13 @@ def started(url: str, folder: Path, number: int) -> Iterator[list[Served]]:
 
 
 def document(served: Served, name: str) -> Document:
-    """What does not depend on when, and of which server, it is asked."""
+    """The part of an experiment's document that is the same at any time and on any server."""
     found: Document = served.get(f"/v1/experiments/{name}").raise_for_status().json()
     return {key: value for key, value in found.items() if key not in ("store", "ages")}
 
 
 def settle(replicas: Sequence[Served], url: str, names: Sequence[str]) -> int:
-    """Wait until nothing happens by itself any more and all have folded everything: the last place."""
+    """Wait until no decision can expire and all servers have caught up. Returns the last entry number."""
 
     def is_settled() -> bool:
         last = journal.last()
@@ -131,7 +131,7 @@ def settle(replicas: Sequence[Served], url: str, names: Sequence[str]) -> int:
 
 
 def check_folds(replicas: Sequence[Served], url: str, names: Sequence[str]) -> None:
-    """All servers show the same, and have folded the same, bit for bit: what the journal folds to, entry by entry."""
+    """All servers show the same, and their state is the fold of the journal, bit for bit."""
     last = settle(replicas, url, names)
     for name in names:
         first, *others = [document(served, name) for served in replicas]

@@ -74,23 +74,23 @@ class Work:
         return self._time
 
     def create(self) -> None:
-        """The two experiments, whether they are there or not."""
+        """Create the two experiments, or find that they exist."""
         for settings in (PATIENT, HASTY):
             self.engine.process([Create(settings)])
 
     def choose(self) -> str:
-        """What is to be done next, by name: a request, or one of the things that happen by themselves."""
+        """Pick the next step and return its name."""
         steps = [self.decide, self.decide, self.report, self.report, self.expire, self.snapshot, self.admit]
         self._next = self._random.choice(steps)
         return self._next.__name__
 
     def do(self) -> None:
-        """Do it."""
+        """Do the step that was picked."""
         self._time += STEP
         self._next()
 
     def decide(self) -> None:
-        """A few requests that wait together; one of them is the repetition of an earlier one."""
+        """A few requests in one batch. One of them repeats an earlier one."""
         asked = []
         for _ in range(self._random.randint(1, 3)):
             name = self._random.choice(("patient", "hasty"))
@@ -109,7 +109,7 @@ class Work:
                     self.facts.append(Chosen(*what, request.key or "", position))
 
     def report(self) -> None:
-        """Outcomes of some decisions, for the first time or amended; then the same again, which changes nothing."""
+        """Report some decisions, for the first time or amended. Then send the same again, which changes nothing."""
         known = [fact.id for fact in self.facts if isinstance(fact, Chosen)]
         sent = [Sent(id, self._random.random()) for id in self._random.sample(known, min(len(known), 4))]
         items = [OutcomeReport(one.id, "reward", one.value, amend=True) for one in sent]

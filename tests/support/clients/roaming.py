@@ -97,7 +97,7 @@ class RoamingClient:
         self._recent.clear()
 
     def _look(self, http: httpx.Client, url: str, most: int) -> bool:
-        """Compare what was acknowledged last; False if the server cannot be asked now."""
+        """Compare what was acknowledged last. False if the server cannot answer now."""
         for id, decision in list(self._recent.items())[-most:]:
             try:
                 answer = http.get(f"{url}/v1/decisions/{id}")
@@ -140,7 +140,7 @@ class RoamingClient:
         return Call(f"{path}/batch", {"size": size}, key, take) if size > 1 else Call(path, {}, key, take)
 
     def _report(self) -> Call:
-        """The first report of an early decision, of one's own or common; also a second time, which changes nothing."""
+        """Report an early decision, perhaps a common one. A second report of a common one changes nothing."""
         if self._common and self._random.random() < 0.3:
             return self._tell(self._common[self._random.randrange(len(self._common))], COMMON_REWARD)
         open = [one for one in self._own[-200:] if one["decision_id"] not in self.memory.sent]
@@ -210,7 +210,7 @@ def compare(decision: Document, memory: Memory, found: Document) -> None:
 
 
 def everything(url: str, experiment: str) -> list[Document]:
-    """All decisions with all their outcomes, as `GET /v1/decisions/{id}` tells each."""
+    """All decisions with all their outcomes, in the form of `GET /v1/decisions/{id}`."""
     decisions = {one["decision_id"]: {**one, "outcomes": []} for one in listed(url, experiment, "decisions")}
     for outcome in listed(url, experiment, "feedback"):
         decisions[outcome["decision_id"]]["outcomes"].append(outcome)

@@ -34,7 +34,7 @@ class Call(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """When it was sent and answered; status 0: not at all."""
+    """When a request was sent and answered. Status 0 means no answer."""
 
     sent_at: float
     at: float
@@ -62,7 +62,7 @@ class Asker:
                     over.wait(PAUSE)
 
     def send(self, http: httpx.Client, call: Call) -> dict[str, Any] | None:
-        """What was acknowledged; it must not be another than before."""
+        """Returns what was acknowledged, or None. A repeated request must get the same answer."""
         sent_at, status = time.monotonic(), 0
         headers = {"Idempotency-Key": call.key} if call.key else {}
         try:
@@ -83,7 +83,7 @@ class Asker:
         return found
 
     def retry(self, served: Served) -> list[Call]:
-        """Send what has no answer again, to this server: all of it has one then."""
+        """Send all unanswered requests again, to this server, and get an answer to each."""
         calls, self.unknown = self.unknown, []
         with served.client() as http:
             for call in calls:
@@ -102,7 +102,7 @@ def report_of(decision: dict[str, Any], number: int) -> Call:
 
 @contextmanager
 def asking(askers: Sequence[Asker]) -> Iterator[None]:
-    """All at once; what they find wrong is raised at the end."""
+    """All clients at once. Errors that they find are raised at the end."""
     over = Event()
     with ThreadPoolExecutor(len(askers)) as pool:
         asked = [pool.submit(asker.ask, over) for asker in askers]
@@ -127,7 +127,7 @@ def metrics(served: Served) -> dict[str, float]:
 
 
 def check(replicas: Sequence[Served], url: str, askers: Sequence[Asker]) -> None:
-    """Nothing that was acknowledged is lost, all that was sent is there once, and all servers agree on it."""
+    """Nothing acknowledged is lost, everything that was sent is there once, and all servers agree."""
     check_folds(replicas, url, [NAME])
     with closing(PostgresJournal(url)) as journal:
         verdict, found = verify(journal), list(entries(journal))
