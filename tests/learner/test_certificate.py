@@ -137,11 +137,11 @@ def test_the_two_lemmas_behind_the_charges() -> None:
     tightest = np.zeros(2)
     for _ in range(400):
         k = int(generator.choice([2, 3, 8]))
-        alpha, beta = generator.choice([0.0, 1.0, 10.0]), generator.choice([0.5, 5.0, 50.0])
-        beta = generator.choice([beta, 0.0]) if alpha else beta
-        losses = generator.random(k) * generator.choice([0.0, 1.0, 30.0])
-        loss = generator.choice([generator.random(k), np.ones(k), np.arange(k) < k / 2])
-        earlier = generator.dirichlet(np.full(k, 5.0))
+        alpha, beta = float(generator.choice([0.0, 1.0, 10.0])), float(generator.choice([0.5, 5.0, 50.0]))
+        beta = float(generator.choice([beta, 0.0])) if alpha else beta
+        losses = generator.random(k) * float(generator.choice([0.0, 1.0, 30.0]))
+        loss: NDArray[np.float64] = generator.choice(np.array([generator.random(k), np.ones(k), np.arange(k) < k / 2]))
+        earlier: NDArray[np.float64] = generator.dirichlet(np.full(k, 5.0))
         x, now = potential(losses, alpha, beta)
         estimates = np.diag(loss / x)
         after = np.array([potential(losses + estimate, alpha, beta)[1] for estimate in estimates])
