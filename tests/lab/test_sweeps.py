@@ -240,3 +240,19 @@ def test_bounds_that_are_missing_stay_missing(tmp_path: Path) -> None:
     assert found.suffered.tobytes() == played.suffered.tobytes()
     assert finished_games.read(tmp_path, "key", 3) is None
     assert compare(Comparison(("exp3-doubling",), rounds=50, seeds=1), folder=tmp_path).rows[0].bound is None
+
+
+@pytest.mark.parametrize("function", ["log", "sin", "exp", "log1p"])
+def test_a_machine_that_computes_other_bits_has_another_environment(
+    function: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One bit in one of the functions is enough. Losses and delays are drawn with them."""
+    here, exact = fingerprint.environment()["arithmetic"], getattr(np, function)
+
+    def off_by_one_bit(values: Any) -> Any:
+        result = exact(values)
+        result[17] = np.nextafter(result[17], np.inf)
+        return result
+
+    monkeypatch.setattr(np, function, off_by_one_bit)
+    assert fingerprint.environment.__wrapped__()["arithmetic"] != here
