@@ -231,6 +231,32 @@ def test_open_rounds_pay_for_the_lowest_beta_since_the_draw() -> None:
     assert paid > 1 / (lag.beta + lag.alpha / 2)
 
 
+def test_a_fall_of_beta_is_charged_once() -> None:
+    """docs/theory/certificate.md, "Replicas". The charge of the first stale decision has dip ln k on top."""
+    shared = SharedLearner(FTRL(2, Simple(), seed=0), 0)
+    shared.enter([1, 2, 3], 0, [0, 1, 0], [0.5] * 3, None)
+    drawn = shared.draw_context().drawn
+    for seq in (4, 5, 6):
+        shared.tell(seq, seq - 3, 0.5)
+    shared.enter([7], 6, [0], [0.5], None)
+    charges, clock = list[float](), shared.learner._state.clock
+    for seq in (8, 9):
+        before = {name: float(clock[name][0]) for name in ("charge", "charged", "drift")}
+        shared.enter([seq], 3, [0], [0.5], drawn)
+        lag, cost = shared._lag, float(clock["drift"][0]) - before["drift"]
+        assert lag is not None
+        assert (lag.dip > 0, lag.missed) == (True, 3)
+        now, then = (
+            min(1.0, 2 / (alpha * math.sqrt(2) + 2 * beta))
+            for alpha, beta in ((clock["alpha"][0], clock["beta"][0]), (lag.alpha, lag.beta))
+        )
+        capped = before["charged"] + 1 - float(clock["charged"][0])
+        regular = lag.missed * cost + max(0.0, then - now) + capped
+        charges.append(float(clock["charge"][0]) - before["charge"] - regular)
+    assert lag is not None
+    assert charges == pytest.approx([lag.dip * math.log(2), 0.0], abs=1e-12)
+
+
 def state(shared: SharedLearner) -> bytes:
     return msgspec.msgpack.encode(shared.state())
 
