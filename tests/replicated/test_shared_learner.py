@@ -149,16 +149,14 @@ def whole(k: int, tuning: Tuning, journal: list[Event]) -> Whole:
     return Whole(certificate, frozenset(places[round - 1] for round in capped))
 
 
-@pytest.mark.parametrize("tuning", [Advanced()], ids=repr)
-@pytest.mark.parametrize(("replicas", "lag"), [(3, 12)])
-def test_the_certificate_is_never_below_what_is_proven(tuning: Tuning, replicas: int, lag: int) -> None:
-    """tests/system/replicated has the other tunings, replicas and lags."""
-    assert_never_below_what_is_proven(tuning, replicas, lag)
+def test_the_certificate_is_not_below_what_is_proven_in_a_few_stories() -> None:
+    """tests/system/replicated has more stories, tunings and lags."""
+    assert_never_below_what_is_proven(Advanced(), 3, 12, stories=6)
 
 
-def assert_never_below_what_is_proven(tuning: Tuning, replicas: int, lag: int) -> None:
+def assert_never_below_what_is_proven(tuning: Tuning, replicas: int, lag: int, stories: int = 40) -> None:
     generator = np.random.default_rng([replicas, lag])
-    for _ in range(40):
+    for _ in range(stories):
         k = int(generator.choice([2, 5, 40]))
         journal = story(generator, k, tuning, replicas=replicas, lag=lag).journal
         folded = whole(k, tuning, journal)
@@ -261,15 +259,14 @@ def state(shared: SharedLearner) -> bytes:
     return msgspec.msgpack.encode(shared.state())
 
 
-@pytest.mark.parametrize("name", ["shadow"])
-def test_copies_agree_to_the_last_bit_however_they_came_there(name: str) -> None:
-    """tests/system/replicated has the other tunings."""
-    assert_copies_agree(name)
+def test_copies_agree_in_a_few_stories() -> None:
+    """tests/system/replicated has more stories and every tuning."""
+    assert_copies_agree("shadow", stories=3)
 
 
-def assert_copies_agree(name: str) -> None:
+def assert_copies_agree(name: str, stories: int = 20) -> None:
     generator = np.random.default_rng(len(name))
-    for _ in range(20):
+    for _ in range(stories):
         k = int(generator.choice([2, 5, 40]))
         played = story(generator, k, TUNINGS[name], replicas=3, lag=12)
         anew = SharedLearner(FTRL(k, TUNINGS[name], seed=0), 0)
