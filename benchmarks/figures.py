@@ -8,7 +8,7 @@ import numpy as np
 
 from belated import lab
 from belated.arrays import Floats
-from belated.plots import BLACK, BLUE, GREEN, GREY, ORANGE, canvas, plain_ticks
+from belated.figure_style import BLACK, BLUE, GREEN, GREY, ORANGE, canvas, plain_ticks
 from belated.tunings import Advanced, Shadow, Simple, Tsallis, Tuning
 from benchmarks import lag
 from benchmarks.shadow import families

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from belated import FTRL, bounds
-from belated.paper.literal import algorithm_2
+from belated.paper.algorithm_2 import algorithm_2
 from belated.tunings import Advanced, Simple, outstanding_counts, schedule
 
 ARMS = st.sampled_from([2, 3, 4, 8, 20, 100, 1000])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from belated import FTRL, kernels, lab
 from belated.errors import DuplicateReport, InvalidInput, UnknownRound
 from belated.lab.games.compiled import Compiled, CompiledShadow
-from belated.lab.games.driver import Driver
+from belated.lab.games.interpreted import Driver
 from belated.lab.games.replicas import Apart, OneJournal
 from belated.replicated.lag import rates_of
 from belated.tunings import Advanced, Shadow, Simple, Tsallis, Tuning

@@ -3,7 +3,7 @@
 import pytest
 
 from belated import Learner
-from belated.testing.learners import LearnerContract, LearningContract
+from belated.testing.learner_contract import LearnerContract, LearningContract
 from tests.support.catalogue import DETERMINISTIC, LEARNERS, NOT_LEARNING
 
 QUICK = ["simple", "advanced, discarding", "shadow", "advanced, refresh 7", "skipper", "bold", "one arm"]

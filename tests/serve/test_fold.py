@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 from belated import FTRL, cli
 from belated.errors import InvalidInput, SnapshotError, StoreError
 from belated.learner.decisions import Decision
-from belated.serve.domain.clock import MICROSECONDS
 from belated.serve.domain.entries import Entry, EntryKind, rest_of
 from belated.serve.domain.fold import VERSION, Fold, Snapshot, restore
 from belated.serve.domain.observations import EDGES
 from belated.serve.domain.settings import TuningChoice
+from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.http.documents import id_of
 from belated.serve.service.views import view
 from belated.serve.store import journal as journals

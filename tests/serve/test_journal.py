@@ -12,7 +12,7 @@ from belated.serve.store.opening import open_journal
 from belated.serve.store.sqlite.journal import SQLiteJournal
 from belated.serve.store.sqlite.schema import SCHEMA_VERSION
 from belated.testing.entries import created, decided
-from belated.testing.journals import JournalContract, OpenStore
+from belated.testing.journal_contract import JournalContract, OpenStore
 from tests.support.memory_journal import Memory, MemoryJournal
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from belated.serve.domain.clock import MICROSECONDS
 from belated.serve.domain.observations import (
     BUCKET,
     EDGES,
@@ -16,6 +15,7 @@ from belated.serve.domain.observations import (
     estimate,
     new_earnings,
 )
+from belated.serve.domain.timestamps import MICROSECONDS
 
 MEANS = (0.3, 0.6, 0.5)
 

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from belated.serve.domain.clock import MICROSECONDS
 from belated.serve.domain.entries import Found
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, OutcomeChoice, Settings
+from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.engine.engine import Engine
 from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Decided, OutcomeReport, Tell
 from belated.serve.service.views import StoreView

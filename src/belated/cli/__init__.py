@@ -11,14 +11,9 @@ if TYPE_CHECKING:
     from belated.cli.application import app
 
 __all__ = ["app", "main"]
-PARTS = ("lab", "paper", "replay", "serve", "stores")
-SERVICE = (
-    "serve",
-    "keys",
-    "verify",
-    "migrate",
-    "copy",
-)  # these do not load the lab, so that a service starts fast
+STUDIES = ("lab", "paper", "replay")
+SERVICE = ("serve", "keys", "stores")
+SERVICE_COMMANDS = ("serve", "keys", "verify", "migrate", "copy")  # these do not load the lab, so they start fast
 
 
 def load(*parts: str) -> None:
@@ -35,7 +30,7 @@ def load(*parts: str) -> None:
 
 def main() -> None:
     """Run the command in sys.argv."""
-    load(*(PARTS[-2:] if sys.argv[1:2] and sys.argv[1] in SERVICE else PARTS))
+    load(*(SERVICE if sys.argv[1:2] and sys.argv[1] in SERVICE_COMMANDS else STUDIES + SERVICE))
     application.run()
 
 
@@ -45,5 +40,5 @@ if not TYPE_CHECKING:
         """The application with all its commands."""
         if name != "app":
             raise AttributeError(f"module 'belated.cli' has no attribute {name!r}")
-        load(*PARTS)
+        load(*STUDIES, *SERVICE)
         return application.app

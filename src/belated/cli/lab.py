@@ -9,7 +9,7 @@ from rich.table import Table
 
 from belated import lab
 from belated.cli.application import app, console
-from belated.files import make_folder
+from belated.folders import make_folder
 from belated.lab.algorithms import ALGORITHMS
 from belated.lab.comparisons import dask_games
 from belated.lab.comparisons.comparison import Comparison, read_toml

@@ -1,12 +1,13 @@
-"""The commands `belated migrate` and `belated copy`."""
+"""The commands `belated migrate`, `belated copy` and `belated verify`."""
 
 from contextlib import closing
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from belated.cli.application import app, console
-from belated.cli.serve import STORE, Store, existing, require_extra
+from belated.cli.store_option import STORE, Store, existing, require_extra
 from belated.progress import Progress
 
 
@@ -47,3 +48,25 @@ def copy(
         soft_wrap=True,
         highlight=False,
     )
+
+
+@app.command()
+def verify(store: Store = STORE) -> None:
+    """Rebuild the state from the journal and compare it bit for bit with what was saved. Exit code 1 if they differ."""
+    require_extra()
+    from belated.serve.store import verify as verification  # noqa: PLC0415
+
+    with closing(existing(store)) as journal, Progress("folding", journal.last()) as progress:
+        verdict = verification.verify(journal, progress.reach)
+    for problem in verdict.problems:
+        console.print(Text(problem, "bold red"), soft_wrap=True)
+    console.print(
+        f"{verdict.entries:,} entries, {verdict.decisions:,} decisions, {verdict.snapshots} snapshots compared: "
+        + ("DIFFERENT" if verdict.problems else "the same, bit for bit"),
+        highlight=False,
+    )
+    if verdict.unchecked:
+        note = f"{verdict.unchecked:,} decisions were drawn from states that are too old to check their probabilities"
+        console.print(note, soft_wrap=True, highlight=False)
+    if verdict.problems:
+        raise typer.Exit(1)

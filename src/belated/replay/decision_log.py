@@ -8,8 +8,8 @@ import numpy as np
 
 from belated.arrays import Floats, Integers
 from belated.errors import InvalidInput
-from belated.replay.cells import NUMBER, instants, kind_of, numbers
-from belated.replay.tables import Chunk, Column, LogTable, open_table, refuse
+from belated.replay.log_cells import NUMBER, instants, kind_of, numbers
+from belated.replay.log_files import Chunk, Column, LogTable, open_table, refuse
 from belated.suggestions import closest
 
 

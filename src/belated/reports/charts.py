@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-from belated.plots import COLOURS, canvas, plain_ticks
+from belated.figure_style import COLOURS, canvas, plain_ticks
 
 Columns = Mapping[str, Sequence[Any]]
 Draw = Callable[[Any, Columns], None]

@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 import belated
-from belated.files import make_folder
+from belated.folders import make_folder
 from belated.reports.charts import Columns, Figure, render
 
 RESULTS = "results.json"

@@ -1,7 +1,7 @@
 """Contracts for learners and stores, as pytest classes. Subclass one to test your own.
 
-`belated.testing.learners` has `LearnerContract` and `LearningContract`.
-`belated.testing.journals` has `JournalContract`.
+`belated.testing.learner_contract` has `LearnerContract` and `LearningContract`.
+`belated.testing.journal_contract` has `JournalContract`.
 docs/extending.md shows an example of each. The extra `testing` installs what they need.
 """
 
@@ -12,4 +12,4 @@ try:
 except ImportError as error:
     raise ImportError(missing(error.name, "testing")) from error
 
-pytest.register_assert_rewrite("belated.testing.journals", "belated.testing.learners")
+pytest.register_assert_rewrite("belated.testing.journal_contract", "belated.testing.learner_contract")

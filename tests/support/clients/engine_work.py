@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from belated.serve.domain import ids
-from belated.serve.domain.clock import MICROSECONDS
 from belated.serve.domain.entries import EntryKind
 from belated.serve.domain.settings import Settings
+from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.engine.engine import Engine
 from belated.serve.engine.requests import Answers, Ask, Create, OutcomeReport, Tell
 from belated.serve.store.journal import Journal, Key

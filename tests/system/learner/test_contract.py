@@ -2,7 +2,7 @@
 
 import pytest
 
-from belated.testing.learners import LearnerContract, LearningContract
+from belated.testing.learner_contract import LearnerContract, LearningContract
 from tests.learner.test_contract import QUICK, FromCatalogue
 from tests.support.catalogue import LEARNERS, NOT_LEARNING
 

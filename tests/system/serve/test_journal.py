@@ -3,7 +3,7 @@
 import pytest
 
 from belated.serve.store.opening import open_journal
-from belated.testing.journals import JournalContract, OpenStore
+from belated.testing.journal_contract import JournalContract, OpenStore
 
 
 class TestPostgreSQL(JournalContract):

@@ -1,6 +1,6 @@
 """The systems that the lab can play, by name."""
 
 from belated.lab.algorithms.algorithm import Algorithm, Player, Setting, setting_of
-from belated.lab.algorithms.table import ALGORITHMS, BY_NAME, find
+from belated.lab.algorithms.registry import ALGORITHMS, BY_NAME, find
 
 __all__ = ["ALGORITHMS", "BY_NAME", "Algorithm", "Player", "Setting", "find", "setting_of"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from belated.plots import COLOURS, canvas, plain_ticks
+from belated.figure_style import COLOURS, canvas, plain_ticks
 
 if TYPE_CHECKING:
     from belated.lab.comparisons.results import Row

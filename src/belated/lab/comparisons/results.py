@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from belated.files import make_folder
+from belated.folders import make_folder
 from belated.lab.algorithms import Algorithm
 from belated.lab.comparisons import figure
 from belated.lab.comparisons.comparison import Comparison

@@ -8,7 +8,7 @@ import numpy as np
 from belated.arrays import Floats, Integers
 from belated.errors import InvalidInput
 from belated.lab.games.curves import as_checkpoints
-from belated.lab.games.driver import Driver, Make
+from belated.lab.games.interpreted import Driver, Make
 from belated.lab.problems.problem import Problem
 from belated.learner.ftrl import FTRL
 from belated.tunings import Tuning

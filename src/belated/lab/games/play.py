@@ -14,7 +14,7 @@ from belated.errors import InvalidInput
 from belated.lab.algorithms import Algorithm, Setting, find, setting_of
 from belated.lab.games.compiled import Compiled, CompiledShadow
 from belated.lab.games.curves import Curves, as_checkpoints, follow
-from belated.lab.games.driver import Driver, Make
+from belated.lab.games.interpreted import Driver, Make
 from belated.lab.games.threads import run_all, watched
 from belated.lab.problems.delays import NoDelay
 from belated.lab.problems.losses import Wave

@@ -18,7 +18,7 @@ from belated.arrays import Floats
 from belated.errors import DuplicateReport, InvalidInput, UnknownRound
 from belated.lab.games.certify import Certified, certify
 from belated.lab.games.curves import Curves
-from belated.lab.games.driver import Make
+from belated.lab.games.interpreted import Make
 from belated.lab.games.play import play as play_games
 from belated.lab.problems.problem import Problem
 from belated.learner.decisions import as_round

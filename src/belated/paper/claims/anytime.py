@@ -7,7 +7,7 @@ import numpy as np
 from belated import lab
 from belated.arrays import Floats
 from belated.lab.algorithms import setting_of
-from belated.lab.games.driver import Driver
+from belated.lab.games.interpreted import Driver
 from belated.lab.intervals import half_width
 from belated.learner.ftrl import FTRL
 from belated.paper.claim import Claim, ClaimKind, Effort, Finding, at_most

@@ -9,9 +9,9 @@ import numpy as np
 from belated import bounds, lab
 from belated.arrays import Integers
 from belated.paper import grid
+from belated.paper.algorithm_2 import algorithm_2
 from belated.paper.claim import Check, Claim, ClaimKind, Effort, Finding, exactly
 from belated.paper.claims.the_game import random_delays
-from belated.paper.literal import algorithm_2
 from belated.reports import Figure, bars, columns_of
 from belated.tunings import Advanced, schedule
 

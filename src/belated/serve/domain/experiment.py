@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from belated.learner.ftrl import FTRL
 from belated.learner.outcomes import OutcomeRange
 from belated.replicated.shared_learner import SharedLearner
-from belated.serve.domain.clock import MICROSECONDS
 from belated.serve.domain.entries import Entry, EntryKind, Rest, rest_of
 from belated.serve.domain.observations import EDGES as DELAYS
 from belated.serve.domain.observations import (
@@ -26,6 +25,7 @@ from belated.serve.domain.observations import (
     new_earnings,
 )
 from belated.serve.domain.settings import ArmChange, Settings, stored_settings
+from belated.serve.domain.timestamps import MICROSECONDS
 
 HEAD_START: Final = 20.0  # the most an arm may be behind when the arms change, and by which the guarantee grows
 

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from belated.serve.domain.clock import MICROSECONDS
+from belated.serve.domain.timestamps import MICROSECONDS
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 EDGES: Final = (  # seconds

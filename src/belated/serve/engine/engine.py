@@ -16,11 +16,11 @@ from typing import Final, final
 import numpy as np
 
 from belated.errors import InvalidInput, StoreError
-from belated.serve.domain import clock, ids
-from belated.serve.domain.clock import MICROSECONDS
+from belated.serve.domain import ids, timestamps
 from belated.serve.domain.entries import Entry, Found, with_seq
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.refusals import Refusal, behind, try_later
+from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.engine import administration
 from belated.serve.engine.administration import find, find_running
 from belated.serve.engine.drawing import DrawnBatch, draw
@@ -53,7 +53,11 @@ class Engine:
     """The state of all experiments after the entries that this server has applied."""
 
     def __init__(
-        self, journal: Journal, *, clock: Callable[[], int] = clock.now, generator: np.random.Generator | None = None
+        self,
+        journal: Journal,
+        *,
+        clock: Callable[[], int] = timestamps.now,
+        generator: np.random.Generator | None = None,
     ) -> None:
         self.journal, self.lock, self._clock = journal, RLock(), clock
         self._generator = np.random.default_rng() if generator is None else generator

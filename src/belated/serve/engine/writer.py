@@ -10,8 +10,8 @@ from threading import Thread
 from typing import Any, Final, NamedTuple, final
 
 from belated.errors import StoreError, StoreUnreachable
-from belated.serve.domain.clock import MICROSECONDS
 from belated.serve.domain.refusals import STORE_SILENT, STORE_UNREACHABLE, Refusal, try_later
+from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.engine.engine import Engine
 from belated.serve.engine.expiry import EXPIRED_AT_ONCE
 from belated.serve.engine.requests import Ask, Request, Result, Tell

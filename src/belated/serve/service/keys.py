@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple, final, get_args
 
 from belated.errors import InvalidInput
-from belated.serve.domain import clock
+from belated.serve.domain import timestamps
 from belated.serve.domain.refusals import Refusal, try_later
 from belated.serve.store.journal import Journal, Key
 
@@ -46,7 +46,7 @@ def create(journal: Journal, scope: str, experiment: str | None) -> str:
 def new(scope: str, experiment: str | None) -> tuple[Key, str]:
     """Return a new key as the store keeps it, and its text as callers use it."""
     id, secret = secrets.token_hex(6), secrets.token_hex(32)
-    return Key(id, digest(secret), scope, experiment, clock.now()), f"blt_{id}_{secret}"
+    return Key(id, digest(secret), scope, experiment, timestamps.now()), f"blt_{id}_{secret}"
 
 
 @final

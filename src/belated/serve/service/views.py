@@ -7,10 +7,10 @@ from typing import Annotated, Final, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from belated.serve.domain.clock import MICROSECONDS
 from belated.serve.domain.experiment import Counts, Experiment
 from belated.serve.domain.observations import EDGES
 from belated.serve.domain.settings import OutcomeChoice, TuningChoice
+from belated.serve.domain.timestamps import MICROSECONDS
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ from typing import NoReturn
 import numpy as np
 
 from belated.arrays import Floats
-from belated.replay.tables import Column, refuse
+from belated.replay.log_files import Column, refuse
 
 NUMBER, NAIVE, AWARE = "a number", "a date-time without time zone", "a date-time with time zone"
 EPOCHS = {NAIVE: datetime(1970, 1, 1), AWARE: datetime(1970, 1, 1, tzinfo=UTC)}
