@@ -6,6 +6,7 @@ So a result does not depend on the machine's vector width or C library.
 
 from belated.kernels.argmin import LARGEST_RATE, LOSSES, ROWS, SMALLEST_RATE, V_MAX, V, X, Y, argmin, potential
 from belated.kernels.arithmetic import exp
+from belated.kernels.charges import closed_charge, penalty
 from belated.kernels.clock import (
     CLOCK,
     IMPOSSIBLE,
@@ -14,10 +15,8 @@ from belated.kernels.clock import (
     WRONG_ARM,
     amend,
     backlogs,
-    closed_charge,
     compact,
     give_up,
-    penalty,
     report,
 )
 from belated.kernels.compiling import Policies, Records, compiled, entry_point

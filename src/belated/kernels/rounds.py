@@ -4,7 +4,8 @@ import numpy as np
 
 from belated.arrays import Floats, Integers
 from belated.kernels.argmin import LARGEST_RATE, SMALLEST_RATE, X, argmin
-from belated.kernels.clock import closed_charge, count, enter, penalty, settle, stability, step
+from belated.kernels.charges import closed_charge, penalty, stability, step
+from belated.kernels.clock import count, enter, settle
 from belated.kernels.compiling import Policies, Record, Records, compiled
 from belated.kernels.draw import draw, normalise
 from belated.kernels.shadow import bold_advantage, choose, has_shadow
