@@ -31,6 +31,9 @@ def test_every_name_of_the_lab_is_in_its_document() -> None:
     document = (ROOT / "docs" / "lab.md").read_text()
     for name in [*(a.name for a in lab.ALGORITHMS), *parsing.LOSSES, *parsing.DELAYS, *parsing.AROUND]:
         assert f"`{name}" in document, name
+    for algorithm in lab.ALGORITHMS:
+        (row,) = [line for line in document.splitlines() if line.startswith(f"| `{algorithm.name}`")]
+        assert f" {algorithm.needs} |" in row, algorithm.name
     for name in lab.__all__:
         assert re.search(rf"`(lab\.)?{name}\b", document), name
 
