@@ -2,6 +2,7 @@
 
 from typing import Any, assert_type
 
+import numpy as np
 import pytest
 
 from belated import FTRL, Decision
@@ -77,3 +78,18 @@ def test_an_arm_that_is_not_there_is_refused_and_nothing_changes() -> None:
 
 def test_its_repr_shows_the_names() -> None:
     assert repr(FTRL(["a", "b"], seed=1)).startswith("FTRL(arms=['a', 'b'], tuning=Shadow(")
+
+
+@pytest.mark.parametrize("arms", [{"a", "b"}, (name for name in "ab"), np.array(["a", "b"]), []])
+def test_names_come_as_a_list(arms: Any) -> None:
+    with pytest.raises(InvalidInput, match="arms must be a number or a list of names"):
+        FTRL(arms)
+
+
+def test_an_amendment_of_another_arm_names_the_arm() -> None:
+    learner: Any = FTRL(["a", "b"], seed=0)
+    decision = learner.ask()
+    learner.tell(decision, 0.5)
+    other = "b" if decision.arm == "a" else "a"
+    with pytest.raises(InvalidInput, match=f"did not draw arm '{other}'"):
+        learner.amend(iter((decision.round, other, decision.probability)), 0.5, 0.6)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from belated import FTRL
-from belated.errors import SnapshotError
+from belated.errors import ImproperRule, SnapshotError
 from belated.learner.outcomes import OutcomeRange
 from belated.tunings import Advanced, Shadow, Simple, Tuning
 from tests.support.catalogue import TUNINGS, Own
@@ -249,3 +249,19 @@ def test_the_attributes_of_a_tuning_of_your_own_are_compared() -> None:
     for other in (Powered(0.4, (1, 2)), Powered(0.5)):
         with pytest.raises(SnapshotError, match="made with the tuning"):
             FTRL.restore(data, other)
+
+
+def test_an_improper_rule_of_the_caller_is_not_called_a_damaged_snapshot() -> None:
+    patience = 1.0
+
+    class Moody(Tuning):
+        def rates(self, n_arms: int, round: int, outstanding: int, backlog: int) -> tuple[float, float]:
+            return math.sqrt(round), 0.0
+
+        def patience(self, n_arms: int) -> float:
+            return patience
+
+    snapshot = FTRL(3, Moody(), seed=1).snapshot()
+    patience = -1.0
+    with pytest.raises(ImproperRule, match="patience"):
+        FTRL.restore(snapshot, Moody())

@@ -1,6 +1,6 @@
 """The arms of a learner, by number or by name."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from belated.errors import InvalidInput
@@ -28,10 +28,10 @@ class Arms(NamedTuple):
 
 def parse_arms(arms: Any) -> Arms:
     """The arms of a learner, from a number or from different names."""
+    if isinstance(arms, str | bytes) or (isinstance(arms, Iterable) and not (isinstance(arms, Sequence) and arms)):
+        raise InvalidInput(f"arms must be a number or a list of names, got {arms!r:.200}")
     if not isinstance(arms, Sequence):
         return Arms(whole_number("arms", arms, 1))
-    if isinstance(arms, str | bytes) or not arms:
-        raise InvalidInput(f"arms must be a number or a list of names, got {arms!r}")
     for name in arms:
         if not isinstance(name, str) or not name:
             raise InvalidInput(f"the name of an arm must be a string that is not empty, got {name!r}")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from belated import kernels, tunings
 from belated.arrays import Floats
-from belated.errors import InvalidInput, SnapshotError
+from belated.errors import ImproperRule, InvalidInput, SnapshotError
 from belated.learner.arms import Arms, parse_arms
 from belated.learner.outcomes import OutcomeRange
 from belated.learner.state import State, blank
@@ -72,7 +72,7 @@ def decode(data: Any, tuning: Tuning | None = None) -> State:
         )
     try:
         return _decode(data, tuning)
-    except SnapshotError:
+    except (SnapshotError, ImproperRule):  # the rule is the caller's own
         raise
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise SnapshotError(f"the snapshot is damaged: {type(error).__name__}: {error}") from error
