@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 # Okabe and Ito's colours, which colour-blind people can tell apart
-BLUE, ORANGE, GREEN, PINK, SKY, YELLOW, BLACK, GREY = COLOURS = (
+COLOURS = BLUE, ORANGE, GREEN, _, _, _, BLACK, GREY = (
     "#0072B2",
     "#D55E00",
     "#009E73",

@@ -4,12 +4,13 @@ import io
 import os
 import signal
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
 from rich.console import Console
 
-from belated import FTRL, Decision, Learner, bounds, lab, progress
+from belated import FTRL, Decision, Learner, OutcomeRange, bounds, lab, progress
 from belated.errors import InvalidInput
 from belated.lab.problems.problem import _generator
 from belated.tunings import Advanced, Shadow, Simple, Tsallis
@@ -240,3 +241,11 @@ def test_bad_calls_are_refused_before_any_work() -> None:
         lab.play(Simple(), problem, [1], workers=0)
     with pytest.raises(InvalidInput, match="a checkpoint must be a whole number from 1 to 50"):
         lab.play(Simple(), problem, [1], checkpoints=[51])
+
+
+@pytest.mark.parametrize("settings", [{"arms": ["a", "b"]}, {"arms": 2, "outcomes": OutcomeRange(0, 50)}])
+def test_a_learner_with_names_or_a_range_is_refused(settings: Any) -> None:
+    problem = lab.Problem(lab.Bernoulli(), lab.NoDelay(), 2, 10)
+    for player in (FTRL(**settings), lambda _n_arms, seed: FTRL(**settings, seed=seed)):
+        with pytest.raises(InvalidInput, match="a game has numbered arms and losses from 0 to 1"):
+            lab.play(player, problem, [1])

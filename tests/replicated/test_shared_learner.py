@@ -465,3 +465,10 @@ def test_waiting_are_found_while_they_wait() -> None:
         if round % 500 == 0:
             places = WaitingRounds(*places.state())
         assert len(places) == len(model)
+
+
+def test_entering_nothing_changes_nothing() -> None:
+    shared = SharedLearner(FTRL(2, seed=0), 0)
+    before = state(shared)
+    shared.enter([], 0, [], [], None)
+    assert state(shared) == before

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from belated.arrays import Floats
 from belated.errors import InvalidInput
-from belated.learner.ftrl import Learner
+from belated.learner.decisions import Learner
 
 
 class Base(Learner, Protocol):

@@ -12,7 +12,8 @@ from belated.baselines.base_learners import Base, MakeBase, as_maker
 from belated.baselines.baseline import Baseline
 from belated.baselines.open_rounds import OpenRounds
 from belated.baselines.seeds import Seeds
-from belated.learner.ftrl import FTRL, Decision
+from belated.learner.decisions import Decision
+from belated.learner.ftrl import FTRL
 from belated.tunings import Tsallis
 from belated.validation import whole_number
 

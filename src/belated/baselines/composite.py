@@ -14,7 +14,8 @@ from belated.baselines.baseline import Baseline, one_hot
 from belated.baselines.open_rounds import OpenRounds
 from belated.baselines.seeds import Seeds, generator_of
 from belated.errors import InvalidInput
-from belated.learner.ftrl import FTRL, Decision
+from belated.learner.decisions import Decision
+from belated.learner.ftrl import FTRL
 from belated.scalars import as_float
 from belated.tunings import AdaptiveExp3
 from belated.validation import whole_number

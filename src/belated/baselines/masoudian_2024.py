@@ -12,7 +12,8 @@ from typing import final
 from belated.arrays import Floats
 from belated.baselines.baseline import Baseline
 from belated.baselines.open_rounds import OpenRounds
-from belated.learner.ftrl import FTRL, Decision
+from belated.learner.decisions import Decision
+from belated.learner.ftrl import FTRL
 from belated.tunings import Tuning
 from belated.validation import whole_number
 

@@ -5,7 +5,8 @@ from typing import Any, final
 from belated.arrays import Floats
 from belated.baselines.open_rounds import OpenRounds
 from belated.baselines.seeds import Seeds
-from belated.learner.ftrl import FTRL, Decision
+from belated.learner.decisions import Decision
+from belated.learner.ftrl import FTRL
 from belated.tunings import Exp3
 
 

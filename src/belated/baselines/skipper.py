@@ -16,7 +16,8 @@ from belated.baselines.baseline import Baseline
 from belated.baselines.open_rounds import OpenRounds
 from belated.baselines.seeds import Seeds, generator_of
 from belated.bounds import clip
-from belated.learner.ftrl import FTRL, Decision
+from belated.learner.decisions import Decision
+from belated.learner.ftrl import FTRL
 from belated.tunings import AdaptiveExp3
 from belated.validation import positive_number, whole_number
 

@@ -14,14 +14,12 @@ from belated.arrays import Floats
 from belated.errors import DuplicateReport, InvalidInput, UnknownRound
 from belated.learner import certificates, rounds, snapshots
 from belated.learner.arms import parse_arms
-from belated.learner.decisions import Arm, Decision, Learner, as_decision, as_round
+from belated.learner.decisions import Arm, Decision, as_decision, as_round
 from belated.learner.outcomes import OutcomeRange, as_outcomes, loss_in, loss_of
 from belated.learner.rounds import ask as draw
 from belated.learner.state import State, blank, blank_ledger
 from belated.tunings import Tuning, as_tuning
 from belated.validation import as_probability, whole_number
-
-__all__ = ["FTRL", "Decision", "Learner", "Status", "state_of"]
 
 
 class Status(NamedTuple):
@@ -123,7 +121,7 @@ class FTRL(Generic[Arm]):
     def __repr__(self) -> str:
         state = self._state
         arms = list(state.arms.names) or state.n_arms
-        settings = f"arms={arms!r}, tuning={state.tuning!r}, refresh={state.refresh}"
+        settings = f"arms={arms!r}, tuning={state.tuning!r}, refresh={state.refresh}, outcomes={state.outcomes!r}"
         return f"FTRL({settings}): round {self.round}, {self.outstanding} outstanding"
 
     @overload
@@ -189,7 +187,8 @@ class FTRL(Generic[Arm]):
     def amend(self, decision: Decision[Arm], old: float | None, new: float) -> None:
         """Correct the outcome of a reported decision. The estimates become what `new` would have made them.
 
-        old and new are losses from 0 to 1, or outcomes in the units of the learner's range if it has one. Bring the
+        old and new are losses from 0 to 1, or outcomes in the units of the learner's range if it has one. If you told
+        reward=r to a learner without a range, its loss is 1 - r. Bring the
         decision and the old outcome from your own records, because a learner forgets a round once it is reported. A
         change that contradicts the sums is refused. The certificate still counts the round as reported at first.
 
@@ -205,7 +204,7 @@ class FTRL(Generic[Arm]):
         if problem == kernels.WAITS:
             raise InvalidInput(f"round {round} cannot be amended: it still waits for its report; use tell")
         if problem == kernels.WRONG_ARM:
-            raise InvalidInput(f"round {round} cannot be amended: it did not draw arm {decision[1]!r}")
+            raise InvalidInput(f"round {round} cannot be amended: it did not draw arm {state.arms.name_of(index)!r}")
         if problem == kernels.IMPOSSIBLE:
             raise InvalidInput(
                 f"round {round} cannot be amended from {old!r} to {new!r}: the losses reported so far do not allow it"
@@ -254,3 +253,11 @@ class FTRL(Generic[Arm]):
 def state_of(learner: FTRL[Any]) -> State:
     """The state of a learner, for the parts of this package that work on it directly."""
     return learner._state
+
+
+def check_plain(learner: Any, user: str) -> None:
+    """Refuse a learner with names or a range of outcomes. `user` works with arm numbers and losses from 0 to 1."""
+    if isinstance(learner, FTRL) and (learner._state.names or learner._state.outcomes is not None):
+        raise InvalidInput(
+            f"{user} has numbered arms and losses from 0 to 1, without names or outcomes, got {learner!r}"
+        )

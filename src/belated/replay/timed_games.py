@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from belated.arrays import Floats, Integers
 from belated.errors import InvalidInput
 from belated.lab.games.curves import as_checkpoints
-from belated.learner.ftrl import FTRL, Learner
+from belated.learner.decisions import Learner
+from belated.learner.ftrl import FTRL, check_plain
 from belated.progress import Progress
 from belated.tunings import Tuning
 from belated.validation import as_loss, positive_number, whole_number
@@ -143,6 +144,7 @@ def _with_wait(losses: Floats, landed: Floats, times: Floats, wait: Wait | None)
 
 
 def _play_once(learner: Any, losses: Floats, told_at: Floats, told: Floats, times: Floats, progress: Progress) -> _Game:
+    check_plain(learner, "a game")
     has_distribution = hasattr(learner, "distribution")
     n_rounds = times.size
     expected, arms, outstanding = np.empty(n_rounds), np.empty(n_rounds, np.int64), np.empty(n_rounds, np.int64)

@@ -16,7 +16,7 @@ import numpy as np
 from belated import kernels
 from belated.errors import InvalidInput
 from belated.learner import rounds
-from belated.learner.ftrl import FTRL, state_of
+from belated.learner.ftrl import FTRL, check_plain, state_of
 from belated.replicated.lag import DrawContext, Drawn, Lag, drawn_now, lag_since
 from belated.tunings import Tuning
 from belated.validation import as_arms, as_bold_advantages, as_loss, as_probabilities, as_probability
@@ -97,8 +97,7 @@ class SharedLearner:
         self._state = state_of(learner)
         if self._state.refresh != 1:
             raise InvalidInput(f"a shared learner solves for every draw: refresh must be 1, got {self._state.refresh}")
-        if self._state.names or self._state.outcomes is not None:
-            raise InvalidInput("a shared learner has numbered arms and losses from 0 to 1, without names or outcomes")
+        check_plain(learner, "a shared learner")
         self._solved, self._moved = last, 0  # the events that the distribution in force knows, and the first after them
         self._seen = -1  # of the decisions entered last, while nothing else has happened
         self._lag: Lag | None = None  # and their lag, if they had one
@@ -140,6 +139,8 @@ class SharedLearner:
                 f"each decision needs an arm and a probability, got {len(seqs)} decisions, {chosen.size} arms, "
                 f"{chances.size} probabilities"
             )
+        if not seqs:
+            return
         with state.lock:
             first = state.round.item() + 1
             if freshness.is_stale:

@@ -6,12 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from belated.arrays import Floats, Integers
-from belated.errors import InvalidInput
 from belated.lab.games.curves import as_checkpoints
 from belated.lab.games.interpreted import Driver, Make
 from belated.lab.problems.problem import Problem
 from belated.learner.ftrl import FTRL
-from belated.tunings import Tuning
+from belated.tunings import Tuning, as_tuning
 
 
 class Certified(NamedTuple):
@@ -31,8 +30,8 @@ def certify(
     A Tuning is played by FTRL. A function is called with the number of arms and the seed, and must make a learner
     that has certificates.
     """
-    if not (isinstance(tuning, Tuning) or callable(tuning)):
-        raise InvalidInput(f"tuning must be a belated.tunings.Tuning, such as belated.tunings.Shadow(), got {tuning!r}")
+    if not callable(tuning):
+        as_tuning(tuning)
     at = as_checkpoints(checkpoints, problem.n_rounds)
     rows = np.array([_one(tuning, problem, seed, at) for seed in seeds])
     return Certified(at, *np.moveaxis(rows, 2, 0))

@@ -10,7 +10,8 @@ from belated import kernels
 from belated.arrays import Floats, Integers
 from belated.bounds import clip
 from belated.lab.problems.problem import Problem
-from belated.learner.ftrl import Learner
+from belated.learner.decisions import Learner
+from belated.learner.ftrl import check_plain
 
 Make = Callable[[int, int], Learner]  # from the number of arms and a seed
 
@@ -26,6 +27,7 @@ class Driver:
 
     def __init__(self, make: Make, problem: Problem, delays: Integers, seed: int) -> None:
         self.learner: Any = make(problem.n_arms, seed)
+        check_plain(self.learner, "a game")
         self.needs_delay = getattr(self.learner, "needs_delay", False)
         self.feedback = getattr(self.learner, "feedback", "loss")
         self.has_distribution = hasattr(self.learner, "distribution")

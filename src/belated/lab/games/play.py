@@ -19,7 +19,7 @@ from belated.lab.games.threads import run_all, watched
 from belated.lab.problems.delays import NoDelay
 from belated.lab.problems.losses import Wave
 from belated.lab.problems.problem import Problem
-from belated.learner.ftrl import Learner
+from belated.learner.decisions import Learner
 from belated.progress import Progress
 from belated.tunings import Shadow, Tsallis, Tuning
 from belated.validation import whole_number

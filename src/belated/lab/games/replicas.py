@@ -15,17 +15,17 @@ import numpy as np
 
 from belated import kernels
 from belated.arrays import Floats
-from belated.errors import DuplicateReport, InvalidInput, UnknownRound
+from belated.errors import DuplicateReport, UnknownRound
 from belated.lab.games.certify import Certified, certify
 from belated.lab.games.curves import Curves
 from belated.lab.games.interpreted import Make
 from belated.lab.games.play import play as play_games
 from belated.lab.problems.problem import Problem
-from belated.learner.decisions import as_round
-from belated.learner.ftrl import FTRL, Decision
+from belated.learner.decisions import Decision, as_round
+from belated.learner.ftrl import FTRL
 from belated.replicated.lag import DrawContext
 from belated.replicated.shared_learner import SharedLearner
-from belated.tunings import Tuning
+from belated.tunings import Tuning, as_tuning
 from belated.validation import as_loss, whole_number
 
 
@@ -56,8 +56,7 @@ def play_apart(
 
 
 def _maker(kind: "type[OneJournal | Apart]", tuning: Tuning, replicas: int, lag: int) -> Make:
-    if not isinstance(tuning, Tuning):
-        raise InvalidInput(f"tuning must be a belated.tunings.Tuning, such as belated.tunings.Shadow(), got {tuning!r}")
+    as_tuning(tuning)
     whole_number("replicas", replicas, 1)
     whole_number("lag", lag, 0)
     return lambda n_arms, seed: kind(n_arms, tuning, seed=seed, replicas=replicas, lag=lag)
