@@ -237,6 +237,18 @@ def test_verify_finds_what_was_changed(tmp_path: Path, sql: str) -> None:
     assert "DIFFERENT" in result.output
 
 
+@pytest.mark.parametrize("body", ['["x"]', '"doubt"', '{"name": "layout", "arms": ["a"], "tuning": "doubtful"}'])
+def test_verify_reports_settings_that_cannot_be_read(tmp_path: Path, body: str) -> None:
+    driven = Driven(tmp_path)
+    driven.create()
+    driven.engine.journal.close()
+    with closing(apsw.Connection(str(driven.path))) as database:
+        database.execute("UPDATE journal SET body = CAST(? AS BLOB) WHERE seq = 1", (body,))
+    result = runner.invoke(cli.app, ["verify", "--store", str(driven.path)])
+    assert result.exit_code == 1, result.output
+    assert "the entries after 0 cannot be applied" in " ".join(result.output.split())
+
+
 def test_verify_says_that_all_is_well(tmp_path: Path) -> None:
     driven = Driven(tmp_path)
     driven.create()

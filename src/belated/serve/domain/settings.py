@@ -111,9 +111,9 @@ def stored_settings(body: bytes) -> Settings:
 
     Entries written before December 2026 call the shadow's switch threshold `doubt`.
     """
-    document: dict[str, Any] = msgspec.json.decode(body)
-    tuning = document.get("tuning", {})
-    if "doubt" in tuning:
+    document = msgspec.json.decode(body, type=dict[str, Any])
+    tuning = document.get("tuning")
+    if isinstance(tuning, dict) and "doubt" in tuning:
         tuning["switch_threshold"] = tuning.pop("doubt")
     return msgspec.convert(document, Settings)
 
