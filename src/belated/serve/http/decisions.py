@@ -85,21 +85,33 @@ def result(one: OutcomeReport, status: "str | Refusal") -> FeedbackResult:
 async def read_decision(call: Call) -> Answer:
     """Read one decision with all its outcomes."""
     call.query()
-    record = await run_in_threadpool(call.service.decision, call.path["decision_id"], call.grant.experiment)
-    document = of_found(record.experiment, record.found)
-    outcomes = [one for entry in record.outcomes if (one := of_outcome(entry)) is not None]
-    return Answer(200, DecisionHistory(**msgspec.structs.asdict(document), outcomes=outcomes))
+
+    def read_history() -> DecisionHistory:
+        record = call.service.decision(call.path["decision_id"], call.grant.experiment)
+        document = of_found(record.experiment, record.found)
+        outcomes = [one for entry in record.outcomes if (one := of_outcome(entry)) is not None]
+        return DecisionHistory(**msgspec.structs.asdict(document), outcomes=outcomes)
+
+    return Answer(200, await run_in_threadpool(read_history))
 
 
 async def list_decisions(call: Call) -> Answer:
     """List decisions, oldest first."""
     experiment, (after, limit) = await experiment_of(call), call.page()
-    page = await run_in_threadpool(call.service.decisions, experiment, after, limit)
-    return Answer(200, DecisionPage([of_found(experiment, found) for found in page.items], page.next))
+
+    def read_page() -> DecisionPage:
+        page = call.service.decisions(experiment, after, limit)
+        return DecisionPage([of_found(experiment, found) for found in page.items], page.next)
+
+    return Answer(200, await run_in_threadpool(read_page))
 
 
 async def list_outcomes(call: Call) -> Answer:
     """List outcomes, oldest first."""
     experiment, (after, limit) = await experiment_of(call), call.page()
-    page = await run_in_threadpool(call.service.outcomes, experiment, after, limit)
-    return Answer(200, OutcomePage([of_reported(experiment, entry) for entry in page.items], page.next))
+
+    def read_page() -> OutcomePage:
+        page = call.service.outcomes(experiment, after, limit)
+        return OutcomePage([of_reported(experiment, entry) for entry in page.items], page.next)
+
+    return Answer(200, await run_in_threadpool(read_page))

@@ -57,5 +57,9 @@ def experiment_page(service: Service, after: int, limit: int, only: str | None) 
 async def list_events(call: Call) -> Answer:
     """List what happened to the experiment itself: creation, changes of arms, closing."""
     experiment, (after, limit) = await experiment_of(call), call.page()
-    page = await run_in_threadpool(call.service.events, experiment, after, limit)
-    return Answer(200, EventPage([of_event(entry) for entry in page.items], page.next))
+
+    def read_page() -> EventPage:
+        page = call.service.events(experiment, after, limit)
+        return EventPage([of_event(entry) for entry in page.items], page.next)
+
+    return Answer(200, await run_in_threadpool(read_page))
