@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.settings import Settings
 from belated.serve.engine.engine import Engine
-from belated.serve.engine.requests import Ask, Create, OutcomeReport, Tell
+from belated.serve.engine.requests import Ask, Create, Tell
 from belated.serve.store.opening import open_journal
 from benchmarks.decision_service import BATCH, Wire, decide
 from benchmarks.judging import memory_of

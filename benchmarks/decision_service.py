@@ -10,9 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.settings import Settings
 from belated.serve.engine.engine import Engine
-from belated.serve.engine.requests import Ask, Create, OutcomeReport, Tell
+from belated.serve.engine.requests import Ask, Create, Tell
 from belated.serve.store.sqlite.journal import SQLiteJournal
 from benchmarks.judging import judge, memory_of
 from tests.support.service import Served

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from belated.serve.domain.experiment import HEAD_START
+from belated.serve.domain.messages import Decided, OutcomeReport
 from belated.serve.domain.observations import ENOUGH_REPORTS
 from belated.serve.domain.refusals import Refusal
-from belated.serve.engine.requests import Decided, OutcomeReport
 from belated.serve.service.views import view
 from tests.support.engines import LOSSES, NO_STORE, Driven, state
 

@@ -8,8 +8,8 @@ import pytest
 
 from belated.serve.domain import ids
 from belated.serve.domain.entries import EntryKind
+from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.settings import TuningChoice
-from belated.serve.engine.requests import OutcomeReport
 from tests.support.engines import Driven, counts, last_entry, state
 
 WAIT = 60.0

@@ -8,8 +8,8 @@ import pytest
 
 from belated.serve.domain import ids
 from belated.serve.domain.entries import EntryKind
+from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.settings import OutcomeChoice
-from belated.serve.engine.requests import OutcomeReport
 from tests.support.engines import LOSSES, Clock, Driven, counts, last_entry, state
 
 WAIT = 60.0

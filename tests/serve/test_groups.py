@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from belated.serve.domain.entries import EntryKind
+from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import Settings
-from belated.serve.engine.requests import Answers, Ask, Close, Create, OutcomeReport, Tell
+from belated.serve.engine.requests import Answers, Ask, Close, Create, Tell
 from belated.serve.store.journal import entries
 from belated.serve.store.verify import verify
 from tests.support.engines import Driven

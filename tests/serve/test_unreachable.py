@@ -12,9 +12,10 @@ import pytest
 
 from belated.errors import StoreUnreachable
 from belated.serve.domain.entries import Entry
+from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.refusals import Refusal
 from belated.serve.engine.engine import Engine
-from belated.serve.engine.requests import Answers, Ask, OutcomeReport, Request, Tell
+from belated.serve.engine.requests import Answers, Ask, Request, Tell
 from belated.serve.service.service import Service
 from belated.serve.store.journal import Journal
 from tests.support.engines import Driven, counts, state

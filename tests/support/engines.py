@@ -9,11 +9,12 @@ import numpy as np
 
 from belated.serve.domain.entries import Found
 from belated.serve.domain.experiment import Experiment
+from belated.serve.domain.messages import Decided, OutcomeReport
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, OutcomeChoice, Settings
 from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.engine.engine import Engine
-from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Decided, OutcomeReport, Tell
+from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Tell
 from belated.serve.service.views import StoreView
 from belated.serve.store.journal import Journal
 from belated.serve.store.sqlite.journal import SQLiteJournal

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from belated.serve.domain.messages import Decided, OutcomeReport
 from belated.serve.domain.settings import OutcomeChoice
-from belated.serve.engine.requests import Decided, OutcomeReport
 from tests.support.engines import Driven
 
 NAMES = ("waiting", "patient")

@@ -8,10 +8,11 @@ import numpy as np
 
 from belated.serve.domain import ids
 from belated.serve.domain.entries import EntryKind
+from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.settings import Settings
 from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.engine.engine import Engine
-from belated.serve.engine.requests import Answers, Ask, Create, OutcomeReport, Tell
+from belated.serve.engine.requests import Answers, Ask, Create, Tell
 from belated.serve.store.journal import Journal, Key
 from tests.support.clients.memory import Memory, disagreement
 

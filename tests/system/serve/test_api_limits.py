@@ -9,9 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
+from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.refusals import Refusal
 from belated.serve.engine.engine import Engine
-from belated.serve.engine.requests import Ask, OutcomeReport, Request, Tell
+from belated.serve.engine.requests import Ask, Request, Tell
 from belated.serve.engine.writer import Writer
 from belated.serve.http.problems import TITLES
 from belated.serve.http.routes import ROUTES

@@ -12,8 +12,9 @@ import httpx
 import pytest
 
 from belated.errors import StoreError
+from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.settings import Settings
-from belated.serve.engine.requests import Ask, Create, OutcomeReport, Request, Tell
+from belated.serve.engine.requests import Ask, Create, Request, Tell
 from belated.serve.store.sqlite.journal import SQLiteJournal
 from belated.serve.store.verify import verify
 from tests.support.clients.engine_work import Fact, Work, lost

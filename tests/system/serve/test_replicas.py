@@ -10,9 +10,10 @@ import pytest
 
 from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.fold import Fold
+from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import Settings
-from belated.serve.engine.requests import Answers, Ask, Create, OutcomeReport, Tell
+from belated.serve.engine.requests import Answers, Ask, Create, Tell
 from belated.serve.store.journal import Journal, entries
 from belated.serve.store.loading import load
 from belated.serve.store.postgres.journal import PostgresJournal

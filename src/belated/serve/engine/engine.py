@@ -19,6 +19,7 @@ from belated.errors import InvalidInput, StoreError
 from belated.serve.domain import ids, timestamps
 from belated.serve.domain.entries import Entry, Found, with_seq
 from belated.serve.domain.experiment import Experiment
+from belated.serve.domain.messages import Decided, OutcomeReport
 from belated.serve.domain.refusals import Refusal, behind, try_later
 from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.engine import administration
@@ -26,18 +27,7 @@ from belated.serve.engine.administration import find, find_running
 from belated.serve.engine.drawing import DrawnBatch, draw
 from belated.serve.engine.expiry import Expiry
 from belated.serve.engine.feedback import is_of, judge, look_up
-from belated.serve.engine.requests import (
-    Answers,
-    Ask,
-    ChangeArms,
-    Close,
-    Create,
-    Decided,
-    OutcomeReport,
-    Request,
-    Result,
-    Tell,
-)
+from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Request, Result, Tell
 from belated.serve.store.journal import PAGE, Conflict, Journal
 from belated.serve.store.loading import load
 

@@ -6,8 +6,8 @@ from belated.errors import InvalidInput
 from belated.serve.domain import ids
 from belated.serve.domain.entries import Entry, EntryKind, Found
 from belated.serve.domain.fold import Fold
+from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.refusals import Refusal
-from belated.serve.engine.requests import OutcomeReport
 from belated.serve.store.journal import Journal
 
 Status = Literal["applied", "duplicate", "amended", "late"]

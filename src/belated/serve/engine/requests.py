@@ -4,20 +4,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from belated.serve.domain.experiment import Experiment
+from belated.serve.domain.messages import Decided, OutcomeReport
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, Settings
-
-
-class Decided(NamedTuple):
-    """A decision that is on disk."""
-
-    id: str
-    experiment: Experiment
-    arm: str
-    probability: float
-    round: int
-    at: int
 
 
 class Answers(NamedTuple):
@@ -52,15 +41,6 @@ class Ask(msgspec.Struct):
     name: str
     size: int = 1
     key: str | None = None
-
-
-class OutcomeReport(msgspec.Struct, frozen=True):
-    """The outcome of one decision. `word` is what its sender called it, reward or loss."""
-
-    decision_id: str
-    word: str
-    value: float
-    amend: bool = False
 
 
 class Tell(msgspec.Struct):

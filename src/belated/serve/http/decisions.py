@@ -6,8 +6,8 @@ import msgspec
 from msgspec import UNSET
 from starlette.concurrency import run_in_threadpool
 
+from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.refusals import Refusal
-from belated.serve.engine.requests import OutcomeReport
 from belated.serve.http.calls import Answer, Call, experiment_of
 from belated.serve.http.documents import (
     BatchOfDecisions,

@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 from belated.serve.domain import ids
 from belated.serve.domain.entries import Entry, EntryKind, Found
 from belated.serve.domain.experiment import Experiment
-from belated.serve.engine.requests import Decided
+from belated.serve.domain.messages import Decided
 from belated.serve.http.problems import ProblemDocument
 from belated.serve.service.views import ExperimentSummary, iso, iso_or_none
 

@@ -9,12 +9,13 @@ import msgspec
 
 from belated.serve.domain.entries import Entry, Found
 from belated.serve.domain.experiment import Experiment
+from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.refusals import Refusal, behind
 from belated.serve.domain.settings import ArmChange, Settings
 from belated.serve.engine import administration
 from belated.serve.engine.engine import Engine
 from belated.serve.engine.feedback import is_of, look_up
-from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, OutcomeReport, Tell
+from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Tell
 from belated.serve.engine.writer import Writer
 from belated.serve.service.keys import Gate, Grant, Scope
 from belated.serve.service.reading import SILENCE_TIMEOUT, Reader

@@ -1,0 +1,27 @@
+"""What callers of the service send and get, as plain data: reports and decisions."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from belated.serve.domain.experiment import Experiment
+
+
+class Decided(NamedTuple):
+    """A decision that is on disk."""
+
+    id: str
+    experiment: Experiment
+    arm: str
+    probability: float
+    round: int
+    at: int
+
+
+class OutcomeReport(msgspec.Struct, frozen=True):
+    """The outcome of one decision. `word` is what its sender called it, reward or loss."""
+
+    decision_id: str
+    word: str
+    value: float
+    amend: bool = False
