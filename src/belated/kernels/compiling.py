@@ -5,6 +5,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
 from numba import njit, typeof
 
 from belated.arrays import Floats
@@ -31,13 +32,27 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     return kernel
 
 
+_entry_points: dict[tuple[Any, ...], Any] = {}
+
+
 def entry_point(kernel: Callable[P, R], *examples: Any) -> Callable[..., R]:
     """The compiled function behind a kernel, for arguments of the examples' types.
 
     Calling it skips Numba's look-up of the types, which takes longer than a round's work, and its checks of them.
     """
-    dispatcher: Any = kernel
-    signature = tuple(map(typeof, examples))
-    dispatcher.compile(signature)
-    compiled_function: Callable[..., R] = dispatcher.overloads[signature].entry_point
-    return compiled_function
+    key = kernel, *map(_type_key, examples)
+    found: Callable[..., R] | None = _entry_points.get(key)
+    if found is None:
+        dispatcher: Any = kernel
+        signature = tuple(map(typeof, examples))
+        dispatcher.compile(signature)
+        found = _entry_points[key] = dispatcher.overloads[signature].entry_point
+    return found
+
+
+def _type_key(example: Any) -> Any:
+    """What Numba's type of the example depends on. Its type of a structured array takes far longer to find."""
+    if isinstance(example, np.ndarray):
+        return type(example), example.dtype, example.ndim, example.flags.num
+    numba_type: Any = typeof
+    return numba_type(example)
