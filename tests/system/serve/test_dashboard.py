@@ -471,9 +471,14 @@ def test_a_store_that_cannot_be_written_is_told_on_top(page: Page, server: Serve
     visit(page, server)
     expect(page.get_by_test_id("alarm")).to_be_hidden()
     broken = get(server, "layout")
-    broken["store"]["writable"] = False
     page.route("**/v1/experiments/layout", lambda route: route.fulfill(json=broken))
     page.route("**/v1/experiments/layout/live", lambda route: route.fulfill(content_type="text/event-stream", body=""))
-    page.reload()
-    expect(page.get_by_test_id("alarm")).to_be_visible()
-    expect(page.get_by_test_id("store-state")).to_have_text("Cannot save")
+    for kind, remedy in {
+        "sqlite": "Free up disk space and restart the server.",
+        "postgresql": "the server recovers by itself when it is back. After any other failure, restart the server.",
+    }.items():
+        broken["store"].update(writable=False, kind=kind)
+        page.reload()
+        expect(page.get_by_test_id("alarm")).to_be_visible()
+        expect(page.get_by_test_id("store-state")).to_have_text("Cannot save")
+        expect(page.get_by_test_id("store-words")).to_contain_text(remedy)

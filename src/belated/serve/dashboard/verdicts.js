@@ -14,7 +14,7 @@ export function showCertificates({ certificates, outcome, reported }) {
 }
 
 function meaning(decisions) {
-  return `To learn, the experiment sometimes chooses an option that is not the best. Here is what that has cost in total over ${plural(decisions, "decision")}, compared with always choosing the best option.`;
+  return `To learn, the experiment sometimes chooses an option that is not the best. Here are two limits for what that has cost in total over ${plural(decisions, "decision")}, compared with always choosing the best option.`;
 }
 
 function provenWords(proven, decisions, outcome) {
@@ -58,5 +58,5 @@ function health(store) {
 }
 
 function remedy({ kind }) {
-  return kind === "sqlite" ? "Free up disk space and restart the server." : "It keeps trying to reach the database, and recovers by itself.";
+  return kind === "sqlite" ? "Free up disk space and restart the server." : "If the database cannot be reached, the server recovers by itself when it is back. After any other failure, restart the server.";
 }
