@@ -10,7 +10,7 @@ STORE_UNREACHABLE: Final = "the store cannot be reached now"  # only the log say
 
 @final
 class Refusal(Exception):
-    """A request that was refused. It has changed nothing.
+    """A request that was refused. It has changed nothing, except perhaps if its kind is unavailable.
 
     `retry_after` is set, in seconds, if the same request may succeed later.
     """
