@@ -1,5 +1,8 @@
 """Importing a part loads only what the part needs."""
 
+import subprocess
+import sys
+
 from tests.support.processes import run_python
 
 
@@ -17,3 +20,12 @@ def test_replay_is_light() -> None:
 def test_the_service_does_not_load_the_lab() -> None:
     loaded = "import belated.serve.process.run, sys; print({'belated.lab', 'matplotlib', 'polars'} & set(sys.modules))"
     assert run_python(loaded) == "set()"
+
+
+def test_without_typer_the_command_names_both_extras_that_bring_it() -> None:
+    code = "import sys; sys.modules['typer'] = None; import belated.cli"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
+    assert result.returncode == 1
+    assert "typer is missing" in result.stderr
+    assert "'.[lab]'" in result.stderr
+    assert "'.[serve]'" in result.stderr

@@ -10,7 +10,9 @@ try:
     from rich.console import Console
     from rich.text import Text
 except ModuleNotFoundError as error:
-    raise SystemExit(missing(error.name, "lab")) from None
+    raise SystemExit(
+        f"{missing(error.name, 'lab')} For the service alone, `pip install '.[serve]'` is enough."
+    ) from None
 
 import belated as package
 from belated.errors import BelatedError
