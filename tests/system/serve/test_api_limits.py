@@ -205,7 +205,12 @@ def test_this_machine_and_its_own_pages_are_answered(served: Served) -> None:
 
 def test_others_behind_a_proxy_of_this_machine_are_not(served: Served) -> None:
     for callers in ("203.0.113.7", "203.0.113.7, 127.0.0.1", "unknown"):
-        assert send(served, "POST", DECISIONS, headers={"X-Forwarded-For": callers}).status_code == 403
+        assert_problem(send(served, "POST", DECISIONS, headers={"X-Forwarded-For": callers}), 403, "through a proxy")
+
+
+def test_an_unknown_query_parameter_is_refused_with_the_known_ones(served: Served) -> None:
+    assert_problem(served.get("/v1/experiments?size=1"), 422, "Known are limit, cursor.")
+    assert_problem(served.get("/v1/experiments/layout?size=1"), 422, "This route takes none.")
 
 
 # -- a full queue ---------------------------------------------------------------------------------------------------

@@ -77,7 +77,8 @@ def guard(call: Call) -> None:
     host, origin = call.header(b"host") or "", call.header(b"origin")
     callers = (call.header(b"x-forwarded-for") or "127.0.0.1").split(",")  # a proxy on this machine may forward others
     if not all(is_loopback(caller.strip()) for caller in callers):
-        raise Refusal("forbidden", f"a service without keys answers only this machine, not {callers[0]!r}. {FIX}")
+        caller = f"{callers[0]!r} through a proxy"
+        raise Refusal("forbidden", f"a service without keys answers only this machine, not {caller}. {FIX}")
     if not is_this_machine(host):
         raise Refusal("forbidden", f"a service without keys answers only this machine, not {host!r}. {FIX}")
     if origin is not None and origin.partition("://")[2] != host:  # compared as text, because it may be nonsense

@@ -104,7 +104,8 @@ class Call:
         given = dict(parse_qsl(self.scope["query_string"].decode("latin-1"), keep_blank_values=True))
         for name in given:
             if name not in known:
-                raise Refusal("invalid", f"unknown query parameter {name!r}. Known are {', '.join(known) or 'none'}.")
+                hint = f"Known are {', '.join(known)}." if known else "This route takes none."
+                raise Refusal("invalid", f"unknown query parameter {name!r}. {hint}")
         return given
 
     def page(self) -> tuple[int, int]:
