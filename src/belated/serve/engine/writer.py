@@ -19,9 +19,8 @@ from belated.serve.store.journal import Key
 
 MAX_GROUP: Final = 20_000  # decisions and reports in one commit, so that no request waits long behind a crowd
 LIGHT: Final = 256  # decisions and reports in a group that is small enough to commit fast
-COMMIT_TIMEOUT: Final = (
-    0.005  # seconds that the event loop blocks for a light group, and that a group waits for more requests
-)
+LOOP_TIMEOUT: Final = 0.005  # seconds that the event loop blocks at most for a light group
+RETURN_TIMEOUT: Final = 0.005  # seconds that a group waits at most for returning clients
 MOST_TURNS: Final = 16  # turns of the event loop in which more requests may join a group
 RETURN_SHARE: Final = 0.1  # fraction of the last commit time to wait for returning clients
 TAIL_EVERY: Final = 0.02  # seconds between two reads of what other servers have written
@@ -71,10 +70,8 @@ class Writer:
         self._learn_keys, self.may_recover = learn_keys, False  # whether the store may come back after a failure
         self.health = StoreHealth(engine.journal.size(), caught_up_at=time.monotonic())
         self._handed_over_at = 0.0
-        self._callers, self._wait_until = (
-            0,
-            0.0,
-        )  # how many clients are likely to return, and until when to wait for them
+        # how many clients are likely to return, and until when to wait for them
+        self._callers, self._wait_until = 0, 0.0
         self._gathered: deque[PendingRequest] = deque()
         self._is_busy = False  # the thread has a group, or gets one in the next turn of the event loop
         self._groups: SimpleQueue[list[PendingRequest] | None] = SimpleQueue()
@@ -149,7 +146,7 @@ class Writer:
         self._handed_over_at = time.monotonic()
         self._groups.put(group)
         if load <= LIGHT:
-            self._collect(COMMIT_TIMEOUT)
+            self._collect(LOOP_TIMEOUT)
 
     def _collect(self, timeout: float = 0.0) -> None:
         """Answer the finished group, if there is one."""
@@ -167,10 +164,8 @@ class Writer:
                 waiting.future.set_result(result)
         now = time.monotonic()
         took = now - self._handed_over_at if self._handed_over_at else 0.0
-        self._callers, self._wait_until = (
-            len(group) + len(self._gathered),
-            now + min(COMMIT_TIMEOUT, RETURN_SHARE * took),
-        )
+        self._callers = len(group) + len(self._gathered)
+        self._wait_until = now + min(RETURN_TIMEOUT, RETURN_SHARE * took)
         self._is_busy, self._handed_over_at = bool(self._gathered), 0.0
         if self._gathered:
             self._wait_for_more(0, MOST_TURNS)

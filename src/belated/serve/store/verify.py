@@ -12,15 +12,8 @@ from belated.serve.domain.fold import VERSION, Fold
 from belated.serve.store.journal import Journal, entries
 from belated.serve.store.loading import load
 
-SENSELESS: Final = (
-    BelatedError,
-    LookupError,
-    TypeError,
-    ValueError,
-    msgspec.MsgspecError,
-)  # errors that only a damaged journal causes
-
-
+# errors that only a damaged journal causes
+SENSELESS: Final = (BelatedError, LookupError, TypeError, ValueError, msgspec.MsgspecError)
 AHEAD: Final = 20_000  # entries by which a decision may be stale and still have its probability checked
 PIECE: Final = 1_000
 
