@@ -65,7 +65,7 @@ def test_another_thread_may_ask_for_the_time_while_the_clock_is_behind(driven: D
             return None
         if event == "line":  # between any two lines the other thread finds that the clock has caught up
             lines[0] += 1
-            engine._behind = None
+            engine._clock_lag = None
         return interfere
 
     sys.settrace(interfere)

@@ -56,7 +56,7 @@ class Engine:
         self._expiry = Expiry(journal)
         self.commit_seconds = 0.0  # of the last append
         self.entries, self.written = 0, 0  # how many entries this server has written, and the last of them
-        self._behind: int | None = None  # microseconds by which the clock is behind the journal
+        self._clock_lag: int | None = None  # microseconds by which the clock is behind the journal
         self._deadline = 0.0  # until when the present group of requests may wait for the journal
 
     @property
@@ -71,15 +71,15 @@ class Engine:
         or when another server's clock is ahead.
         """
         # each is read once, because views ask for the time from other threads
-        now, at, behind = self._clock(), self.fold.at, self._behind
+        now, at, lag = self._clock(), self.fold.at, self._clock_lag
         if now >= at:
-            self._behind = None
+            self._clock_lag = None
             return now
-        if behind is None:
-            self._behind = behind = at - now
-            if behind > MICROSECONDS:
-                log.warning("the clock is behind the journal", extra={"seconds": behind / MICROSECONDS})
-        return max(now + behind, at)
+        if lag is None:
+            self._clock_lag = lag = at - now
+            if lag > MICROSECONDS:
+                log.warning("the clock is behind the journal", extra={"seconds": lag / MICROSECONDS})
+        return max(now + lag, at)
 
     @property
     def is_behind(self) -> bool:
