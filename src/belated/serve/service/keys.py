@@ -86,11 +86,11 @@ class Gate:
 
 def check_experiment(grant: Grant, name: str) -> None:
     """Refuse a key of another experiment. The answer does not tell which experiments exist."""
-    if grant.experiment is not None and grant.experiment != name:
-        raise Refusal("forbidden", f"this key is for the experiment {grant.experiment!r} only")
+    if grant.experiment != name:
+        check_unrestricted(grant)
 
 
 def check_unrestricted(grant: Grant) -> None:
-    """Refuse a key of one experiment what concerns the whole service."""
+    """Refuse a key that is for one experiment only."""
     if grant.experiment is not None:
         raise Refusal("forbidden", f"this key is for the experiment {grant.experiment!r} only")
