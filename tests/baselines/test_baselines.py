@@ -514,7 +514,7 @@ def test_solid_refuses_what_is_no_vector_of_losses() -> None:
 # --- Masoudian, Zimmert, Seldin 2024
 
 
-@pytest.mark.parametrize(("k", "seed"), [(2, 1), (4, 2)])
+@pytest.mark.parametrize(("k", "seed"), [(2, 1)])  # tests/system has more arms
 def test_masoudian_is_the_paper_algorithm(k: int, seed: int) -> None:
     """The definition in quadratic time, which sums over all earlier rounds in every round."""
     n = 400

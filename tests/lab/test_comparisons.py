@@ -71,19 +71,6 @@ def test_a_file_in_the_way_of_the_results_is_noticed_before_any_work(tmp_path: P
         invoke("compare", "--rounds", "100", "--out", str(tmp_path / "taken"))
 
 
-def test_python_gives_with_one_call_what_the_command_writes(tmp_path: Path) -> None:
-    config = tmp_path / "small.toml"
-    config.write_text('algorithms = ["zs20-simple", "uniform"]\nlosses = "wave"\nrounds = 200\nseeds = 2\n')
-    invoke("compare", str(config), "--out", str(tmp_path / "command"))
-    results = lab.compare(config)
-    results.write(tmp_path / "python")
-    results.figure(tmp_path / "regret.svg")
-    for name in ("results.csv", "results.parquet", "regret.png"):
-        assert (tmp_path / "command" / name).read_bytes() == (tmp_path / "python" / name).read_bytes(), name
-    assert "<svg" in (tmp_path / "regret.svg").read_text()
-    assert results.is_whole
-
-
 def test_list_shows_everything() -> None:
     output = invoke("list")
     for algorithm in ALGORITHMS:

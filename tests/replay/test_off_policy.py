@@ -11,7 +11,7 @@ from belated.arrays import Floats
 from belated.errors import InvalidInput
 from belated.replay import LOGGED, UNIFORM, Log, delays_in_rounds, evaluate, evaluate_all
 from belated.replay.off_policy import default_policies, policy_weights
-from belated.tunings import AdaptiveExp3, Advanced, Shadow, Simple, Tsallis, Tuning, schedule
+from belated.tunings import Advanced, Shadow, Tuning, schedule
 from tests.support.off_policy import all_probabilities, assert_unbiased_and_covered, log_of, world
 from tests.support.oracles import slow_argmin
 
@@ -30,7 +30,7 @@ def literal_distributions(log: Log, tuning: Tuning) -> Floats:
     return x
 
 
-@pytest.mark.parametrize("tuning", [Simple(), Advanced(), Tsallis(), AdaptiveExp3()])
+@pytest.mark.parametrize("tuning", [Advanced()], ids=str)  # tests/system has the others
 def test_a_learner_knows_only_what_had_come_weighted_by_the_logged_probabilities(tuning: Tuning) -> None:
     log = log_of(world(60, is_skewed=True), np.random.default_rng(1))
     x = literal_distributions(log, tuning)

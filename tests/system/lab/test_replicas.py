@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from belated import lab
 from belated.lab.intervals import half_width
-from belated.tunings import Tuning
+from belated.tunings import Simple, Tsallis, Tuning
 from tests.lab import test_replicas as quick
 from tests.lab.test_replicas import DELAYS, TUNINGS
 
@@ -63,3 +63,9 @@ def test_both_certificates_of_the_journal_stay_above_the_regret(tuning: Tuning, 
 @pytest.mark.parametrize("rule", [DELAYS[name] for name in OTHER_DELAYS], ids=OTHER_DELAYS)
 def test_without_lag_or_others_the_game_is_the_plain_one_bit_for_bit(tuning: Tuning, rule: lab.Delays) -> None:
     quick.test_without_lag_or_others_the_game_is_the_plain_one_bit_for_bit(tuning, rule)
+
+
+@pytest.mark.parametrize("tuning", [*TUNINGS, Simple(), Tsallis()], ids=repr)
+@pytest.mark.parametrize("lag", [1, 60])
+def test_one_journal_is_a_single_learner_that_is_told_later_and_has_older_rates(tuning: Tuning, lag: int) -> None:
+    quick.test_one_journal_is_a_single_learner_that_is_told_later_and_has_older_rates(tuning, lag)
