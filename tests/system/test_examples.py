@@ -37,7 +37,7 @@ def test_examples_run(example: str, expected: str) -> None:
 def test_the_example_log_can_be_replayed(tmp_path: Path) -> None:
     run("examples/make_log.py", str(tmp_path / "decisions.csv"))
     command = ["replay", str(tmp_path / "decisions.csv"), "--reward", "--out", str(tmp_path / "out")]
-    assert "best: always calm" in run("-c", "from belated.cli import main; main()", *command)
+    assert "the best is always calm" in run("-c", "from belated.cli import main; main()", *command)
 
 
 def test_no_example_is_forgotten() -> None:

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -165,14 +166,18 @@ def test_a_client_that_is_killed_continues(cluster: Any, tmp_path: Path) -> None
 
 
 def test_an_interrupt_keeps_what_is_finished(client: Any, tmp_path: Path) -> None:
+    compare(replace(SLOW, algorithms=("uniform",)), client=client, folder=tmp_path)
+    assert len(files(tmp_path)) == SLOW.seeds
+
     def interrupt() -> None:
-        while not (tmp_path / "games").exists() or len(files(tmp_path)) < 4:
+        while len(files(tmp_path)) == SLOW.seeds:
             time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt).start()
     rows = compare(SLOW, client=client, folder=tmp_path).rows
     assert [row.algorithm.name for row in rows] == ["uniform"]
+    assert SLOW.seeds < len(files(tmp_path)) < 2 * SLOW.seeds
     assert same(compare(SLOW, client=client, folder=tmp_path), compare(SLOW, workers=2))
 
 
