@@ -121,7 +121,8 @@ class FTRL(Generic[Arm]):
     def __repr__(self) -> str:
         state = self._state
         arms = list(state.arms.names) or state.n_arms
-        settings = f"arms={arms!r}, tuning={state.tuning!r}, refresh={state.refresh}, outcomes={state.outcomes!r}"
+        settings = f"arms={arms!r}, tuning={state.tuning!r}, refresh={state.refresh}"
+        settings += "" if state.outcomes is None else f", outcomes={state.outcomes!r}"
         return f"FTRL({settings}): round {self.round}, {self.outstanding} outstanding"
 
     @overload
