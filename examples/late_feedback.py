@@ -13,5 +13,6 @@ for _visitor in range(50_000):
         decision = waiting.pop(random.randrange(5))
         converts = random.random() < rates[decision.arm]
         learner.tell(decision, reward=1.0 if converts else 0.0)
-print(learner.distribution())  # the probability of each layout for the next visitor
-print(learner.certificate())  # the expected number of conversions lost so far is at most this
+print(dict(zip(rates, learner.distribution().tolist(), strict=True)))  # probabilities for the next visitor
+print(learner.certificate())  # proven: on average, at most this many conversions are lost
+print(learner.measured_certificate())  # the same, estimated from this run

@@ -29,7 +29,7 @@ class UnknownRound(BelatedError, LookupError):
 
     def __str__(self) -> str:
         round, asked = self.args
-        return f"round {round} was never asked; rounds so far: {f'1 to {asked}' if asked else 'none'}"
+        return f"round {round} was never asked. Rounds so far: {f'1 to {asked}' if asked else 'none'}"
 
 
 class DuplicateReport(BelatedError):
@@ -39,7 +39,7 @@ class DuplicateReport(BelatedError):
         super().__init__(round)
 
     def __str__(self) -> str:
-        return f"round {self.args[0]} has been reported already; a round takes one report"
+        return f"round {self.args[0]} has been reported or given up already. To change its outcome, use amend"
 
 
 class ImproperRule(BelatedError, ValueError):

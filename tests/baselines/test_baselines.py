@@ -109,7 +109,7 @@ def test_the_distribution_is_that_of_the_coming_draw_and_looking_changes_nothing
 def test_refusals_have_the_words_of_ftrl(make: Maker, round: int, loss: float) -> None:
     errors = []
     for learner in (FTRL(3, seed=1), make(3, 1)):
-        with pytest.raises(UnknownRound, match="rounds so far: none"):
+        with pytest.raises(UnknownRound, match="Rounds so far: none"):
             learner.tell(1, 0.5)
         for _ in range(8):
             learner.ask()

@@ -24,7 +24,7 @@ def run(*arguments: str) -> str:
 @pytest.mark.parametrize(
     ("example", "expected"),
     [
-        ("late_feedback.py", r"^\[.*\]\n\d+"),
+        ("late_feedback.py", r"^\{'blue': .*'green': .*'red': .*\}\n\d+\.\d+\n\d+\.\d+"),
         ("own_tuning.py", r"Cautious\(\) +certificate"),
         ("interrupted.py", "the same 50 decisions"),
         ("small_games.py", r"resonant wave, d=100( +\d+ \+- +\d+){5}"),
