@@ -1,6 +1,7 @@
 """Sweeps on Dask: the same bits as here, whoever dies in the middle."""
 
 import io
+import logging
 import os
 import shutil
 import signal
@@ -31,6 +32,12 @@ from tests.support.sweeps import continues, files, same
 
 ROOT = Path(__file__).parents[3]
 SLOW = Comparison(("uniform", "qpm-d"), "wave", "fixed:d=20", arms=4, rounds=20_000, seeds=3)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def silent_dask() -> None:
+    """Dask logs to the stderr of the test that imported it, which is closed later. Nobody reads these logs."""
+    logging.getLogger("distributed").handlers = [logging.NullHandler()]
 
 
 @pytest.fixture(scope="module")
@@ -165,6 +172,8 @@ def test_a_client_that_is_killed_continues(cluster: Any, tmp_path: Path) -> None
     continues([*settings, "--dask", cluster.scheduler_address], tmp_path, 12)
 
 
+# The interrupt may hit between opening and closing a file. Python then closes it and warns.
+@pytest.mark.filterwarnings("ignore:Exception ignored in. <_io.FileIO:pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupt_keeps_what_is_finished(client: Any, tmp_path: Path) -> None:
     compare(replace(SLOW, algorithms=("uniform",)), client=client, folder=tmp_path)
     assert len(files(tmp_path)) == SLOW.seeds

@@ -127,7 +127,7 @@ def _play_all(
             waiting |= again
             completed.update(again)
     finally:
-        if client.status == "running":
+        if waiting and client.status == "running":
             client.cancel(list(waiting))
 
 
