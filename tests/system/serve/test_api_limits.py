@@ -14,7 +14,7 @@ from belated.serve.domain.refusals import Refusal
 from belated.serve.engine.engine import Engine
 from belated.serve.engine.requests import Ask, Request, Tell
 from belated.serve.engine.writer import Writer
-from belated.serve.http.problems import TITLES
+from belated.serve.http.problem_documents import TITLES
 from belated.serve.http.routes import ROUTES
 from belated.serve.service.keys import Gate
 from tests.support.engines import Driven

@@ -18,7 +18,7 @@ from schemathesis.specs.openapi import checks
 
 from belated.serve.http import openapi
 from belated.serve.http.documents import BatchOfFeedback
-from belated.serve.http.problems import TITLES
+from belated.serve.http.problem_documents import TITLES
 from belated.serve.http.routes import ROUTES, Route
 from tests.support.service import NO_TLS, Served
 

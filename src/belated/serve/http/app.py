@@ -26,7 +26,7 @@ from belated.serve.http import openapi
 from belated.serve.http.addresses import is_loopback
 from belated.serve.http.calls import Answer, Call
 from belated.serve.http.metrics import Metrics
-from belated.serve.http.problems import PROBLEM_MEDIA, HTTPProblem, problem_of
+from belated.serve.http.problem_documents import PROBLEM_MEDIA, HTTPProblem, problem_of
 from belated.serve.http.routes import ROUTES, Route
 from belated.serve.service.keys import check_unrestricted
 from belated.serve.service.service import Service

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.refusals import Refusal
 from belated.serve.http.documents import MAX_PAGE
-from belated.serve.http.problems import HTTPProblem
+from belated.serve.http.problem_documents import HTTPProblem
 from belated.serve.service.keys import Grant, check_experiment
 from belated.serve.service.service import Service
 

@@ -26,7 +26,7 @@ from belated.serve.http.documents import (
     of_outcome,
     of_reported,
 )
-from belated.serve.http.problems import problem_of
+from belated.serve.http.problem_documents import problem_of
 
 NOTHING: Final = msgspec.json.Decoder(NewDecision)
 SIZE: Final = msgspec.json.Decoder(NewDecisions)

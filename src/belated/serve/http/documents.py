@@ -9,7 +9,7 @@ from belated.serve.domain import ids
 from belated.serve.domain.entries import Entry, EntryKind, Found
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.messages import Decided
-from belated.serve.http.problems import ProblemDocument
+from belated.serve.http.problem_documents import ProblemDocument
 from belated.serve.service.views import ExperimentSummary, iso, iso_or_none
 
 MAX_BATCH: Final = 10_000

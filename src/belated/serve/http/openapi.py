@@ -8,7 +8,7 @@ import msgspec
 import belated
 from belated.serve.http.calls import MAX_BODY, MAX_KEY
 from belated.serve.http.documents import MAX_BATCH, MAX_PAGE
-from belated.serve.http.problems import PROBLEM_MEDIA, TITLES, ProblemDocument
+from belated.serve.http.problem_documents import PROBLEM_MEDIA, TITLES, ProblemDocument
 from belated.serve.http.routes import Route
 
 REFERENCE = "#/components/schemas/{name}"
