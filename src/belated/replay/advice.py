@@ -12,7 +12,7 @@ from belated.tunings import Tuning
 from belated.validation import whole_number
 
 LITTLE = 0.5  # of n. A certificate above it says little
-FEW = 0.5  # of sqrt(D ln k). If m is below it, leaving out a few rounds saves half the cost of delay
+DOMINATED = 0.5  # of sqrt(D ln k). If m is below it, leaving out a few very late rounds saves half the cost of delay
 
 
 class TuningCertificate(NamedTuple):
@@ -43,7 +43,7 @@ def advise(n_arms: int, delays: ArrayLike) -> Advice:
         "Keep the default, Shadow(). It does well on both ordinary and hard data.",
         _about_proof(certified[0], waits.size, is_late=total > 0),
     ]
-    if total > 0 and m.value < FEW * math.sqrt(total * math.log(n_arms)):
+    if total > 0 and m.value < DOMINATED * math.sqrt(total * math.log(n_arms)):
         sentences.append(
             f"A few very long delays dominate. Leaving out {m.rounds:,} of {waits.size:,} rounds brings the cost of "
             f"delay from {math.sqrt(total * math.log(n_arms)):,.0f} down to {m.value:,.0f}. Shadow() and Advanced() "

@@ -11,7 +11,7 @@ from belated.replay.pictures import backlog_figure, tail_figure, waiting_table
 from belated.replay.waiting import WaitingTimes, delays_in_rounds, measure
 from belated.reports import Figure, Section, Table, columns_of, intervals
 
-FEW = 100  # with fewer effective outcomes an interval is a guess
+ENOUGH_OUTCOMES = 100  # effective ones. With fewer, an interval is a guess
 MANY = 15  # with more arms, only the best and the worst are shown
 WORST = 3
 FED = (
@@ -123,18 +123,19 @@ def is_off(one: PolicyEstimate) -> bool:
 
 def is_sound(one: PolicyEstimate) -> bool:
     """Whether the interval is meaningful."""
-    return one.effective >= FEW and not is_off(one)
+    return one.effective >= ENOUGH_OUTCOMES and not is_off(one)
 
 
 def doubts(found: LogStudy) -> list[str]:
     """Warnings about the estimates."""
     judged = [one for one in found.estimates if one.policy != LOGGED]
-    thin = [one.name for one in judged if one.effective < FEW]
-    off = [one.name for one in judged if one.effective >= FEW and is_off(one)]
+    thin = [one.name for one in judged if one.effective < ENOUGH_OUTCOMES]
+    off = [one.name for one in judged if one.effective >= ENOUGH_OUTCOMES and is_off(one)]
     said = []
     if thin:
         said.append(
-            f"With fewer than {FEW} effective outcomes, the interval is a guess. That holds for {_listed(thin)}."
+            f"With fewer than {ENOUGH_OUTCOMES} effective outcomes, the interval is a guess. "
+            f"That holds for {_listed(thin)}."
         )
     if off:
         said.append(

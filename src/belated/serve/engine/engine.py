@@ -34,7 +34,7 @@ from belated.serve.store.loading import load
 SNAPSHOT_EVERY: Final = 50_000  # entries, or more if so many decisions are open that a snapshot takes long to write
 OPEN_SHARE: Final = 10  # then a tenth of the open decisions
 CATCH_UP_TIMEOUT: Final = 2.0  # seconds that a group of requests waits for an entry to become readable
-TRIES: Final = 50  # before a request gives up to servers that are always faster
+MAX_OVERTAKEN: Final = 50  # times that other servers are faster, before a request gives up
 log = logging.getLogger("belated.engine")
 
 
@@ -149,7 +149,7 @@ class Engine:
     def _administer(self, request: Create | ChangeArms | Close) -> tuple[Experiment, bool]:
         """Return the experiment, and whether the request has changed anything."""
         name = request.settings.name if isinstance(request, Create) else request.name
-        for _ in range(TRIES):
+        for _ in range(MAX_OVERTAKEN):
             self._meet(name)
             entry = administration.entry_of(request, self.fold, self.now())
             if entry is None:
@@ -170,7 +170,7 @@ class Engine:
         """Draw decisions first, then judge reports. So no draw knows of a report in the same group."""
         asked = [(index, request) for index in indices if isinstance(request := requests[index], Ask)]
         told = [(index, request) for index in indices if isinstance(request := requests[index], Tell)]
-        for _ in range(TRIES):
+        for _ in range(MAX_OVERTAKEN):
             entries: list[Entry] = []
             drawn = self._draw(asked, entries, results)
             judged = self._judge(told, entries)

@@ -166,7 +166,7 @@ class Health(msgspec.Struct):
     status: Literal["ok"]
 
 
-STATUSES: Final = {
+OUTCOME_STATUSES: Final = {
     EntryKind.REPORTED: "reported",
     EntryKind.EXPIRED: "expired",
     EntryKind.LATE: "late",
@@ -188,7 +188,7 @@ def id_of(decision: Entry) -> str:
 
 def of_outcome(entry: Entry | None) -> OutcomeDocument | None:
     """Describe an outcome."""
-    return None if entry is None else OutcomeDocument(STATUSES[entry.kind], entry.value, iso(entry.at))  # type: ignore[arg-type]
+    return None if entry is None else OutcomeDocument(OUTCOME_STATUSES[entry.kind], entry.value, iso(entry.at))  # type: ignore[arg-type]
 
 
 def of_found(experiment: Experiment, found: Found) -> KnownDecision:
@@ -202,7 +202,7 @@ def of_found(experiment: Experiment, found: Found) -> KnownDecision:
 def of_reported(experiment: Experiment, entry: Entry) -> ReportedOutcome:
     """Describe an outcome together with its decision."""
     id = ids.encode(entry.decided_at or 0, entry.decision or 0, entry.nonce or 0)
-    outcome = STATUSES[entry.kind], entry.value, iso(entry.at)
+    outcome = OUTCOME_STATUSES[entry.kind], entry.value, iso(entry.at)
     return ReportedOutcome(*outcome, id, experiment.arms[entry.arm or 0])  # type: ignore[arg-type]
 
 

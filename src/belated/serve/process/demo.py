@@ -20,7 +20,7 @@ SETTINGS: Final[dict[str, Any]] = {
 }
 EVERY: Final = 0.05  # seconds between visitors
 DELAY: Final = 5.0  # seconds, the median time until a report
-NEVER: Final = 0.15  # the share of visitors who never report
+SHARE_NEVER: Final = 0.15  # of the visitors never report
 
 
 @final
@@ -52,7 +52,7 @@ class Demo:
 
     def _visit(self) -> None:
         decision = self._client.ask(NAME)
-        if self._random.random() < NEVER:
+        if self._random.random() < SHARE_NEVER:
             return
         reward = float(self._random.random() < CONVERSION.get(decision.arm, 0.2))
         due = time.monotonic() + self._random.lognormvariate(0.0, 1.0) * DELAY

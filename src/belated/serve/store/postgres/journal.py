@@ -29,7 +29,7 @@ from belated.serve.store.sql import (
     saving,
 )
 
-TRIES: Final = 5  # of an append that the server rolled back in favour of another
+MAX_APPENDS: Final = 5  # attempts at one append that the server rolls back in favour of another
 MOST_WAITING: Final = 100
 TYPES: Final = {
     **dict.fromkeys(COLUMNS, "bigint"),
@@ -135,13 +135,13 @@ class PostgresJournal(SQLJournal):
         if not entries:
             return []
         arrays = columns(entries)
-        for tries in range(TRIES):
+        for attempt in range(MAX_APPENDS):
             try:
                 seqs = self._insert(arrays)
                 self._know(with_seq(entries[-1], seqs[-1]))
                 return seqs
             except StoreUnreachable as error:
-                if not isinstance(error.__cause__, RETRIED) or tries == TRIES - 1:
+                if not isinstance(error.__cause__, RETRIED) or attempt == MAX_APPENDS - 1:
                     raise
         raise AssertionError("not reached")
 
