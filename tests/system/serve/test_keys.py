@@ -246,8 +246,8 @@ def test_secrets_are_compared_in_constant_time(tmp_path: Path, monkeypatch: pyte
         return one == other
 
     monkeypatch.setattr(hmac, "compare_digest", spy)
-    assert gate.admit(f"Bearer {key}", "admin").scope == "admin"
-    for wrong in (None, "Bearer nonsense", "Bearer blt_" + "0" * 12 + "_" + "0" * 64, f"Bearer {key[:-1]}x"):
+    assert gate.admit(key, "admin").scope == "admin"
+    for wrong in (None, "nonsense", "blt_" + "0" * 12 + "_" + "0" * 64, f"{key[:-1]}x"):
         with pytest.raises(Refusal, match="unauthenticated"):
             gate.admit(wrong, "decide")
     assert len(compared) == 5
@@ -272,4 +272,4 @@ def test_revoking_the_last_key_does_not_open_the_door(tmp_path: Path) -> None:
     journal.revoke_key(key.split("_")[1], 1)
     assert Gate(journal.keys()).is_locked
     with pytest.raises(Refusal, match="unauthenticated"):
-        Gate(journal.keys()).admit(f"Bearer {key}", "admin")
+        Gate(journal.keys()).admit(key, "admin")

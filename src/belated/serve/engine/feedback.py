@@ -39,8 +39,7 @@ def judge(report: OutcomeReport, found: Found, fold: Fold, at: int) -> tuple[Sta
     if not report.amend:
         raise Refusal(
             "conflict",
-            f"decision {report.decision_id} was reported with {outcome.value!r}, now {report.value!r}. "
-            'Send "amend": true to correct it.',
+            f"decision {report.decision_id} was reported with {outcome.value!r}, now {report.value!r}",
         )
     return "amended", new_outcome(decision, outcome, EntryKind.AMENDED, at, report.value)
 

@@ -134,7 +134,7 @@ class Endpoint:
         if not self._service.is_locked:
             guard(call)
         elif route.scope is not None:
-            call.grant = self._service.admit(call.header(b"authorization"), route.scope)
+            call.grant = self._service.admit(call.key(), route.scope)
         return await route.handler(call)
 
     @staticmethod

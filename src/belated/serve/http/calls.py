@@ -19,6 +19,7 @@ from belated.serve.service.service import Service
 
 MAX_BODY: Final = 2 * 2**20
 MAX_KEY: Final = 200
+BEARER: Final = re.compile(r"(?i:bearer) +(.+)")
 T = TypeVar("T")
 
 
@@ -89,6 +90,11 @@ class Call:
             raise Refusal("invalid", explained(str(error), content or b"{}")) from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise HTTPProblem(400, f"the body is not JSON: {error}") from None
+
+    def key(self) -> str | None:
+        """Return the caller's key from the header Authorization, if there is one."""
+        found = BEARER.fullmatch(self.header(b"authorization") or "")
+        return None if found is None else found[1]
 
     def idempotency_key(self) -> str | None:
         """Return the Idempotency-Key, if there is one."""

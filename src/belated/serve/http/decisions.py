@@ -26,12 +26,13 @@ from belated.serve.http.documents import (
     of_outcome,
     of_reported,
 )
-from belated.serve.http.problem_documents import problem_of
+from belated.serve.http.problem_documents import HTTPProblem, problem_of
 
 NOTHING: Final = msgspec.json.Decoder(NewDecision)
 SIZE: Final = msgspec.json.Decoder(NewDecisions)
 FEEDBACK: Final = msgspec.json.Decoder(Feedback)
 BATCH: Final = msgspec.json.Decoder(BatchOfFeedback)
+AMEND_HINT: Final = 'Send "amend": true to correct it.'
 REPLAYED: Final = {"Idempotent-Replayed": "true"}
 
 
@@ -59,12 +60,20 @@ def report_of(decision_id: str, feedback: Feedback) -> OutcomeReport:
     return OutcomeReport(decision_id, "loss", float(loss), feedback.amend)  # type: ignore[arg-type]  # one of them is set
 
 
+def problem_of_report(refusal: Refusal) -> HTTPProblem:
+    """Turn the refusal of a report into a problem. A report conflicts only with an earlier one of its decision."""
+    problem = problem_of(refusal)
+    if refusal.kind == "conflict":
+        problem.detail = f"{problem.detail}. {AMEND_HINT}"
+    return problem
+
+
 async def report(call: Call) -> Answer:
     """Report the outcome of a decision, whenever it is known."""
     one = report_of(call.path["decision_id"], await call.read(FEEDBACK))
     [status] = await call.service.tell([one], call.grant.experiment)
     if isinstance(status, Refusal):
-        raise status
+        raise problem_of_report(status)
     return Answer(200, FeedbackStatus(one.decision_id, status))  # type: ignore[arg-type]
 
 
@@ -78,7 +87,7 @@ async def report_batch(call: Call) -> Answer:
 def result(one: OutcomeReport, status: "str | Refusal") -> FeedbackResult:
     """Describe what became of one report in a batch."""
     if isinstance(status, Refusal):
-        return FeedbackResult(one.decision_id, "problem", problem_of(status).document())
+        return FeedbackResult(one.decision_id, "problem", problem_of_report(status).document())
     return FeedbackResult(one.decision_id, status)  # type: ignore[arg-type]
 
 

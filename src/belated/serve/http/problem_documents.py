@@ -27,6 +27,7 @@ TITLES: Final = {
     422: "The request does not make sense",
     503: "Not now",
 }
+KEY_HINT: Final = "Send Authorization: Bearer KEY. Create a key with `belated keys create`."
 PROBLEM_MEDIA: Final = "application/problem+json"
 
 
@@ -54,7 +55,9 @@ class HTTPProblem(Exception):
 
 def problem_of(refusal: Refusal) -> HTTPProblem:
     """Turn a refusal into an HTTP answer."""
-    headers = {"WWW-Authenticate": "Bearer"} if refusal.kind == "unauthenticated" else {}
+    detail, headers = refusal.detail, dict[str, str]()
+    if refusal.kind == "unauthenticated":
+        detail, headers["WWW-Authenticate"] = f"{detail}. {KEY_HINT}", "Bearer"
     if refusal.retry_after is not None:
         headers["Retry-After"] = str(refusal.retry_after)
-    return HTTPProblem(STATUSES[refusal.kind], refusal.detail, headers)
+    return HTTPProblem(STATUSES[refusal.kind], detail, headers)

@@ -14,7 +14,7 @@ from belated.serve.domain.refusals import Refusal, try_later
 from belated.serve.store.journal import Journal, Key
 
 Scope = Literal["decide", "report", "admin"]
-FORM: Final = re.compile(r"(?i:bearer) +blt_([0-9a-f]{12})_([0-9a-f]{64})")
+FORM: Final = re.compile(r"blt_([0-9a-f]{12})_([0-9a-f]{64})")
 KEYS_TIMEOUT: Final = 15.0  # seconds after which keys that cannot be read again are not trusted
 NOBODY: Final = Key("", hashlib.sha256(b"").digest(), "admin", None, 0)
 
@@ -64,19 +64,18 @@ class Gate:
         self.is_locked = self.is_locked or bool(keys)
         self._learned_at = time.monotonic()
 
-    def admit(self, authorization: str | None, needed: Scope) -> Grant:
-        """Return what the caller may do, or raise a Refusal."""
+    def admit(self, text: str | None, needed: Scope) -> Grant:
+        """Return what the caller with this key may do, or raise a Refusal."""
         if not self.is_locked:
             return ANYONE
         if time.monotonic() - self._learned_at > KEYS_TIMEOUT:
             raise try_later("the keys cannot be read, so a revoked key might be accepted")
-        match = FORM.fullmatch(authorization or "")
+        match = FORM.fullmatch(text or "")
         id, secret = match.groups() if match else ("", "")
         key = self._keys.get(id) or self._internal_keys.get(id, NOBODY)
         is_known = hmac.compare_digest(key.digest, digest(secret)) and key is not NOBODY
         if not is_known or key.revoked_at is not None:
-            hint = "Send Authorization: Bearer KEY. Create a key with `belated keys create`."
-            raise Refusal("unauthenticated", f"the key is missing, unknown or revoked. {hint}")
+            raise Refusal("unauthenticated", "the key is missing, unknown or revoked")
         if key.scope not in (needed, "admin"):
             raise Refusal(
                 "forbidden", f"this needs a key with the scope {needed}, but the key has the scope {key.scope}"

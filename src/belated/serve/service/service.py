@@ -92,9 +92,9 @@ class Service:
         """Whether callers need a key."""
         return self._gate.is_locked
 
-    def admit(self, authorization: str | None, needed: Scope) -> Grant:
-        """Return what the caller may do, or raise a Refusal."""
-        return self._gate.admit(authorization, needed)
+    def admit(self, key: str | None, needed: Scope) -> Grant:
+        """Return what the caller with this key may do, or raise a Refusal."""
+        return self._gate.admit(key, needed)
 
     # -- requests that write -------------------------------------------------------------------------------------------
 
