@@ -94,12 +94,12 @@ def record(state: State, arm: int, probability: float) -> int:
     return solve_and_record(*arrays, state.cdf, state.patience, arm, probability, *rates, state.refresh)
 
 
-def record_batch(state: State, arms: Integers, probabilities: Floats, *, is_more: bool = False) -> int:
+def record_batch(state: State, arms: Integers, probabilities: Floats, *, is_in_force: bool = False) -> int:
     """Enter rounds decided elsewhere from one distribution, and return the first round.
 
-    `is_more` means that they come from the distribution in force.
+    `is_in_force` means that they come from the distribution in force, so nothing is solved.
     """
-    rates = None if is_more else due_rates(state)
+    rates = None if is_in_force else due_rates(state)
     make_room(state, arms.size)
     arrays = state.clock, state.ledger, state.policies
     if rates is None:

@@ -127,12 +127,15 @@ class SharedLearner:
         probabilities: Sequence[float],
         drawn: Drawn | None,
         bold_advantages: Sequence[float] = (),
+        *,
+        freshness: Freshness | None = None,
     ) -> None:
         """Enter decisions that were drawn together. Splitting a batch does not change the result.
 
         drawn, bold_advantages: from the `draw_context` of their copy. Needed if they are stale.
+        freshness: of `seen`, if the caller has determined it already
         """
-        state, freshness = self._state, self.freshness(seen)
+        state, freshness = self._state, freshness or self.freshness(seen)
         chosen, chances = as_arms(arms, state.n_arms), as_probabilities(probabilities)
         if not len(seqs) == chosen.size == chances.size:
             raise InvalidInput(
@@ -155,7 +158,7 @@ class SharedLearner:
                     rounds.record_batch(state, chosen, chances)
                 self._begin(seqs[0], seen, None)
             else:
-                rounds.record_batch(state, chosen, chances, is_more=True)
+                rounds.record_batch(state, chosen, chances, is_in_force=True)
                 self._seen, self._lag = seen, None
         self._waiting.add(seqs, first)
         self.last = seqs[-1]

@@ -106,8 +106,8 @@ class Experiment:
             seqs, rests = [entry.seq for entry in entries], list[Rest]()
             if first.drawn is not None and freshness.is_stale:
                 rests = list(map(rest_of, entries))
-            bold_advantages = [rest.bold_advantage for rest in rests]
-            self.shared.enter(seqs, seen, arms, probabilities, rests[0].drawn if rests else None, bold_advantages)
+            drawn, bold_advantages = rests[0].drawn if rests else None, [rest.bold_advantage for rest in rests]
+            self.shared.enter(seqs, seen, arms, probabilities, drawn, bold_advantages, freshness=freshness)
         else:  # its server did not know of the new arms, so each loses at most 1 and teaches nothing
             era.revised += len(entries)
         for entry, arm, probability in zip(entries, arms, probabilities, strict=True):
