@@ -112,7 +112,7 @@ class FTRL(Generic[Arm]):
         state = self._state
         with state.lock:
             clock, losses = state.clock[0].copy(), np.array(state.policies[0, kernels.LOSSES])
-        is_bold = len(state.policies) > 1 and not clock["shadow"]["played"]
+        is_bold = state.has_shadow and not clock["shadow"]["played"]
         beta = 0.0 if is_bold else float(clock["beta"])
         arms: tuple[Any, ...] = state.arms.names or tuple(range(state.n_arms))
         settings = arms, state.tuning, state.refresh, state.outcomes
@@ -222,7 +222,7 @@ class FTRL(Generic[Arm]):
         state = self._state
         with state.lock:
             clock = state.clock[0].copy()
-        return certificates.proven(clock, state.n_arms, has_shadow=len(state.policies) > 1)
+        return certificates.proven(clock, state.n_arms, has_shadow=state.has_shadow)
 
     def measured_certificate(self) -> float:
         """A number whose mean over runs is at least the mean regret after n rounds, for any n fixed in advance.

@@ -12,7 +12,7 @@ from belated.arrays import Floats
 from belated.errors import ImproperRule, InvalidInput, SnapshotError
 from belated.learner.arms import Arms, parse_arms
 from belated.learner.outcomes import OutcomeRange
-from belated.learner.state import State, blank
+from belated.learner.state import State, blank, has_shadow
 from belated.tunings import Tuning
 
 FORMAT = "belated.FTRL"
@@ -40,7 +40,7 @@ def encode(state: State) -> dict[str, Any]:
         "ledger": {name: used[name].tolist() for name in _columns(state.policies)},
         "estimated_losses": state.policies[0, kernels.LOSSES].tolist(),
         **_encode_policy(state.policies[0]),
-        **({"shadow": _encode_shadow(state)} if len(state.policies) > 1 else {}),
+        **({"shadow": _encode_shadow(state)} if state.has_shadow else {}),
         "generator": _encode_generator(state.generator),
         "uniforms": list(state.uniforms),
     }
@@ -48,7 +48,7 @@ def encode(state: State) -> dict[str, Any]:
 
 def _columns(policies: Floats) -> list[str]:
     """The columns of the ledger that mean something."""
-    return [name for name in kernels.LEDGER.names or () if name != "bold_advantage" or len(policies) > 1]
+    return [name for name in kernels.LEDGER.names or () if name != "bold_advantage" or has_shadow(policies)]
 
 
 def _encode_policy(policy: Floats) -> dict[str, list[float]]:
@@ -91,7 +91,7 @@ def _decode(data: dict[str, Any], tuning: Tuning | None) -> State:
         ledger[name][:rows] = _array(name, data["ledger"][name], kernels.LEDGER[name], rows)
     policies[:, kernels.LOSSES] = losses
     _decode_policy(policies[0], data)
-    if len(policies) > 1:
+    if has_shadow(policies):
         shadow = _dictionary(data, "shadow")
         _decode_policy(policies[1], shadow)
         for name in KEPT_SHADOW:

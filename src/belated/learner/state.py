@@ -27,6 +27,11 @@ def blank(n_arms: int, tuning: Tuning) -> tuple[Any, Floats]:
     return clock, policies
 
 
+def has_shadow(policies: Floats) -> bool:
+    """Whether these are a bold and a careful policy."""
+    return len(policies) > 1
+
+
 def blank_ledger() -> Any:
     """A ledger without decisions."""
     return np.zeros(FIRST_ROWS, kernels.LEDGER)
@@ -68,6 +73,11 @@ class State:
         self.solve_and_decide = kernels.entry_point(kernels.solve_and_decide, *example, 1.0, 1.0, 1)
         self.compact = kernels.entry_point(kernels.compact, clock, ledger)
         self.report = kernels.entry_point(kernels.report, clock, ledger, policies, self.discard, 1, 1.0)
+
+    @property
+    def has_shadow(self) -> bool:
+        """Whether it has a careful policy beside a bold one."""
+        return has_shadow(self.policies)
 
     @property
     def played(self) -> int:

@@ -148,7 +148,7 @@ class SharedLearner:
             first = state.round.item() + 1
             if freshness.is_stale:
                 advantages = as_bold_advantages(bold_advantages, chosen.size)
-                if len(state.policies) == 1:
+                if not state.has_shadow:
                     advantages = np.zeros(0)  # all are 0 without a shadow
                 self._enter_stale(seqs[0], seen, drawn, freshness, (chosen, chances, advantages))
             elif freshness is Freshness.CURRENT:
