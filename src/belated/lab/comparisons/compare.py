@@ -11,7 +11,8 @@ from belated.lab.algorithms import Algorithm
 from belated.lab.comparisons import dask_games, sweep
 from belated.lab.comparisons.comparison import Comparison, read_toml
 from belated.lab.comparisons.finished_games import FinishedGame
-from belated.lab.comparisons.results import Results, Row
+from belated.lab.comparisons.results import Results
+from belated.lab.comparisons.row import Row
 from belated.lab.games.curves import Curves, default_checkpoints
 from belated.lab.problems.delays import Fixed
 from belated.lab.problems.problem import Problem

@@ -3,19 +3,17 @@
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from belated.figure_style import COLOURS, canvas, plain_ticks
-
-if TYPE_CHECKING:
-    from belated.lab.comparisons.results import Row
+from belated.lab.comparisons.row import Row
 
 TITLES = {"log": "log scale, triangles: the bounds", "linear": "linear scale"}
 
 
-def draw(rows: "Sequence[Row]", title: str, path: Path) -> None:
+def draw(rows: Sequence[Row], title: str, path: Path) -> None:
     """Mean regret with 95% bands, once log-log with the bounds at the end (triangles) and once linear."""
     styles = [{"color": colour, "linestyle": dash} for dash in ("-", "--", ":", "-.") for colour in COLOURS]
     with canvas(1, 2, figsize=(13, 5.2)) as (figure, axes):
@@ -29,7 +27,7 @@ def draw(rows: "Sequence[Row]", title: str, path: Path) -> None:
         figure.savefig(path, dpi=120)
 
 
-def _curve(axis: Any, row: "Row", style: dict[str, Any], scale: str) -> None:
+def _curve(axis: Any, row: Row, style: dict[str, Any], scale: str) -> None:
     rounds, mean, half = row.curves.checkpoints, row.curves.mean, np.nan_to_num(row.curves.interval)
     shown = mean > 0 if scale == "log" else np.full(mean.size, fill_value=True)
     label = row.algorithm.name if row.bound is None else f"{row.algorithm.name} (bound {row.bound:,.0f})"

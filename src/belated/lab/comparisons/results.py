@@ -4,28 +4,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 
 from belated.folders import make_folder
-from belated.lab.algorithms import Algorithm
 from belated.lab.comparisons import figure
 from belated.lab.comparisons.comparison import Comparison
-from belated.lab.games.curves import Curves
+from belated.lab.comparisons.row import Row
 
 FILES = ("results.csv", "results.parquet", "regret.png")
-
-
-class Row(NamedTuple):
-    """One algorithm's result at the end of the game."""
-
-    algorithm: Algorithm
-    curves: Curves
-    regret: float
-    interval: float
-    bound: float | None
-    ratio: float  # to the lower bound
 
 
 @final
