@@ -46,6 +46,9 @@ class Learner(Protocol):
         """Report the loss in [0, 1] of an earlier decision or its round, in any order, once."""
 
 
+MakeLearner = Callable[[int, int], Learner]  # from the number of arms and a seed
+
+
 def as_round(decision: Any) -> int:
     """The round of a decision, or a round itself. It may or may not have been asked."""
     if type(decision) is int:

@@ -5,7 +5,7 @@ assumes losses and delays fixed in advance. So a certificate here is a number to
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any, NamedTuple, final
@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 from belated.arrays import Floats, Integers
 from belated.errors import InvalidInput
 from belated.lab.games.curves import as_checkpoints
-from belated.learner.decisions import Learner
+from belated.learner.decisions import MakeLearner
 from belated.learner.ftrl import FTRL, check_plain
 from belated.progress import Progress
 from belated.tunings import Tuning
 from belated.validation import as_loss, positive_number, whole_number
 
-Make = Callable[[int, int], Learner]  # from the number of arms and a seed
 STRIDE = 1000  # rounds between two looks at the progress
 
 
@@ -63,7 +62,7 @@ class _Game(NamedTuple):
 
 
 def play(
-    player: Tuning | Make,
+    player: Tuning | MakeLearner,
     losses: Floats,
     landed: Floats,
     times: Floats,
@@ -124,14 +123,14 @@ def _refuse(values: Floats, is_wrong: NDArray[np.bool_], rule: str, hint: str) -
         raise InvalidInput(f"{rule}, got {values[tuple(first)]} in round {first[0] + 1}. {hint}")
 
 
-def _maker(player: Any) -> Make:
+def _maker(player: Any) -> MakeLearner:
     if isinstance(player, Tuning):
         return lambda n_arms, seed: FTRL(n_arms, player, seed=seed)
     if not callable(player):
         raise InvalidInput(
             f"cannot play {player!r}. Give a tuning, or a function that makes a learner from n_arms and a seed"
         )
-    maker: Make = player
+    maker: MakeLearner = player
     return maker
 
 

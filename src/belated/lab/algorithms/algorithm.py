@@ -11,10 +11,10 @@ import numpy as np
 from belated import bounds
 from belated.arrays import Floats, Integers
 from belated.lab.problems.problem import Problem
-from belated.learner.decisions import Learner
+from belated.learner.decisions import MakeLearner
 from belated.tunings import Tuning, outstanding_counts
 
-Player = Tuning | Callable[[int, int], Learner]
+Player = Tuning | MakeLearner
 
 
 @final

@@ -7,8 +7,9 @@ import numpy as np
 
 from belated.arrays import Floats, Integers
 from belated.lab.games.curves import as_checkpoints
-from belated.lab.games.interpreted import Driver, Make
+from belated.lab.games.interpreted import Driver
 from belated.lab.problems.problem import Problem
+from belated.learner.decisions import MakeLearner
 from belated.learner.ftrl import FTRL
 from belated.tunings import Tuning, as_tuning
 
@@ -23,7 +24,11 @@ class Certified(NamedTuple):
 
 
 def certify(
-    tuning: Tuning | Make, problem: Problem, seeds: Sequence[int] | range, *, checkpoints: Sequence[int] | None = None
+    tuning: Tuning | MakeLearner,
+    problem: Problem,
+    seeds: Sequence[int] | range,
+    *,
+    checkpoints: Sequence[int] | None = None,
 ) -> Certified:
     """Play a problem through ask and tell, and read both certificates at the checkpoints.
 
@@ -37,7 +42,7 @@ def certify(
     return Certified(at, *np.moveaxis(rows, 2, 0))
 
 
-def _one(tuning: Tuning | Make, problem: Problem, seed: int, at: Integers) -> list[tuple[float, float, float]]:
+def _one(tuning: Tuning | MakeLearner, problem: Problem, seed: int, at: Integers) -> list[tuple[float, float, float]]:
     delays = problem.draw_delays(seed)
     learner: Any = (
         FTRL(problem.n_arms, tuning, seed=seed) if isinstance(tuning, Tuning) else tuning(problem.n_arms, seed)

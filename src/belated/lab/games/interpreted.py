@@ -1,7 +1,6 @@
 """Games of interpreted learners."""
 
 from collections import defaultdict
-from collections.abc import Callable
 from typing import Any, final
 
 import numpy as np
@@ -10,10 +9,8 @@ from belated import kernels
 from belated.arrays import Floats, Integers
 from belated.bounds import clip
 from belated.lab.problems.problem import Problem
-from belated.learner.decisions import Learner
+from belated.learner.decisions import MakeLearner
 from belated.learner.ftrl import check_plain
-
-Make = Callable[[int, int], Learner]  # from the number of arms and a seed
 
 
 @final
@@ -25,7 +22,7 @@ class Driver:
     learner without a `distribution` is the loss of the drawn arm.
     """
 
-    def __init__(self, make: Make, problem: Problem, delays: Integers, seed: int) -> None:
+    def __init__(self, make: MakeLearner, problem: Problem, delays: Integers, seed: int) -> None:
         self.learner: Any = make(problem.n_arms, seed)
         check_plain(self.learner, "a game")
         self.needs_delay = getattr(self.learner, "needs_delay", False)

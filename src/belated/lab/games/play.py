@@ -14,12 +14,12 @@ from belated.errors import InvalidInput
 from belated.lab.algorithms import Algorithm, Setting, find, setting_of
 from belated.lab.games.compiled import Compiled, CompiledShadow
 from belated.lab.games.curves import Curves, as_checkpoints, follow
-from belated.lab.games.interpreted import Driver, Make
+from belated.lab.games.interpreted import Driver
 from belated.lab.games.threads import run_all, watched
 from belated.lab.problems.delays import NoDelay
 from belated.lab.problems.losses import Wave
 from belated.lab.problems.problem import Problem
-from belated.learner.decisions import Learner
+from belated.learner.decisions import Learner, MakeLearner
 from belated.progress import Progress
 from belated.tunings import Shadow, Tsallis, Tuning
 from belated.validation import whole_number
@@ -29,7 +29,7 @@ Watch = Callable[[Iterator[Floats]], Iterator[Floats]]
 
 
 def play(
-    player: str | Algorithm | Tuning | Learner | type[Any] | Make,
+    player: str | Algorithm | Tuning | Learner | type[Any] | MakeLearner,
     problem: Problem,
     seeds: Sequence[int] | range,
     *,
@@ -74,7 +74,7 @@ def play(
 
 
 def play_game(
-    player: Algorithm | Tuning | Make, problem: Problem, seed: int, at: Integers, watch: Watch = iter
+    player: Algorithm | Tuning | MakeLearner, problem: Problem, seed: int, at: Integers, watch: Watch = iter
 ) -> tuple[Result, Setting]:
     """Play one game. Returns the regret at the checkpoints, expected and suffered, the seconds, and the setting.
 
@@ -95,7 +95,7 @@ def play_game(
     return (*curves, time.thread_time() - started), setting
 
 
-def as_player(player: Any, problem: Problem) -> Algorithm | Tuning | Make:
+def as_player(player: Any, problem: Problem) -> Algorithm | Tuning | MakeLearner:
     """Turn what the caller gave into something that can be played for each seed."""
     if isinstance(player, str):
         player = find(player)
@@ -113,7 +113,7 @@ def as_player(player: Any, problem: Problem) -> Algorithm | Tuning | Make:
         raise InvalidInput(
             f"cannot play {player!r}. Give a tuning, an algorithm, a learner or a function that makes one"
         )
-    maker: Make = player
+    maker: MakeLearner = player
     return maker
 
 

@@ -18,10 +18,9 @@ from belated.arrays import Floats
 from belated.errors import DuplicateReport, UnknownRound
 from belated.lab.games.certify import Certified, certify
 from belated.lab.games.curves import Curves
-from belated.lab.games.interpreted import Make
 from belated.lab.games.play import play as play_games
 from belated.lab.problems.problem import Problem
-from belated.learner.decisions import Decision, as_round
+from belated.learner.decisions import Decision, MakeLearner, as_round
 from belated.learner.ftrl import FTRL
 from belated.replicated.lag import DrawContext
 from belated.replicated.shared_learner import SharedLearner
@@ -55,7 +54,7 @@ def play_apart(
     return play_games(_maker(Apart, tuning, replicas, lag), problem, seeds, checkpoints=checkpoints)
 
 
-def _maker(kind: "type[OneJournal | Apart]", tuning: Tuning, replicas: int, lag: int) -> Make:
+def _maker(kind: "type[OneJournal | Apart]", tuning: Tuning, replicas: int, lag: int) -> MakeLearner:
     as_tuning(tuning)
     whole_number("replicas", replicas, 1)
     whole_number("lag", lag, 0)
