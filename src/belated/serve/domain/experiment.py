@@ -6,8 +6,8 @@ from typing import Any, Final, Self, final
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from belated.arrays import Floats
 from belated.learner.ftrl import FTRL
 from belated.learner.outcomes import OutcomeRange
 from belated.replicated.shared_learner import SharedLearner
@@ -74,7 +74,7 @@ class Experiment:
         self.revision = 0  # of the last event
         self._begin_era(created.seq, list(range(len(self.arms))), np.zeros(len(self.arms)))
 
-    def _begin_era(self, seq: int, arms: list[int], losses: NDArray[np.float64]) -> None:
+    def _begin_era(self, seq: int, arms: list[int], losses: Floats) -> None:
         """Start a new learner with these estimated losses."""
         blank = FTRL(len(arms), self.settings.tuning.build(), seed=0).snapshot()
         self.shared = SharedLearner(FTRL.restore({**blank, "estimated_losses": losses.tolist()}), seq)
@@ -89,7 +89,7 @@ class Experiment:
     def learner(self) -> FTRL:
         return self.shared.learner
 
-    def distribution(self) -> NDArray[np.float64]:
+    def distribution(self) -> Floats:
         """Return the probabilities of the present arms for the next decision."""
         return self.learner.distribution()
 
