@@ -8,7 +8,7 @@ from starlette.concurrency import run_in_threadpool
 
 from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.refusals import Refusal
-from belated.serve.http.calls import Answer, Call, experiment_of
+from belated.serve.http.calls import NOTHING, Answer, Call, experiment_of
 from belated.serve.http.documents import (
     BatchOfDecisions,
     BatchOfFeedback,
@@ -18,7 +18,6 @@ from belated.serve.http.documents import (
     FeedbackResult,
     FeedbackResults,
     FeedbackStatus,
-    NewDecision,
     NewDecisions,
     OutcomePage,
     of_decided,
@@ -28,7 +27,6 @@ from belated.serve.http.documents import (
 )
 from belated.serve.http.problem_documents import HTTPProblem, problem_of
 
-NOTHING: Final = msgspec.json.Decoder(NewDecision)
 SIZE: Final = msgspec.json.Decoder(NewDecisions)
 FEEDBACK: Final = msgspec.json.Decoder(Feedback)
 BATCH: Final = msgspec.json.Decoder(BatchOfFeedback)

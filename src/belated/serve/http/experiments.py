@@ -6,14 +6,13 @@ import msgspec
 from starlette.concurrency import run_in_threadpool
 
 from belated.serve.domain.settings import ArmChange, Settings
-from belated.serve.http.calls import Answer, Call, experiment_of
-from belated.serve.http.documents import EventPage, ExperimentPage, NewDecision, of_event
+from belated.serve.http.calls import NOTHING, Answer, Call, experiment_of
+from belated.serve.http.documents import EventPage, ExperimentPage, of_event
 from belated.serve.service.keys import check_experiment
 from belated.serve.service.service import Service
 
 SETTINGS: Final = msgspec.json.Decoder(Settings)
 ARMS: Final = msgspec.json.Decoder(ArmChange)
-NOTHING: Final = msgspec.json.Decoder(NewDecision)
 
 
 async def create(call: Call) -> Answer:
