@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Self, final
 
 SHOW_AFTER = 2.0  # seconds
+STRIDE = 1000  # rounds between two updates of the bar by a game that runs round by round
 
 
 @final

@@ -19,7 +19,7 @@ from belated.errors import InvalidInput
 from belated.lab.problems.delays import NEVER
 from belated.learner.ftrl import FTRL
 from belated.learner.outcomes import OutcomeRange
-from belated.progress import Progress
+from belated.progress import STRIDE, Progress
 from belated.replay.decision_log import Log
 from belated.replay.losses import LOSSES, losses_of
 from belated.replay.waiting import delays_in_rounds
@@ -31,7 +31,6 @@ LOGGED: Final = "logged"
 Policy = Tuning | int | Literal["uniform", "logged"]  # a number means always that arm
 TUNINGS: tuple[Tuning, ...] = (Shadow(), Simple(), Advanced(), AdaptiveExp3(), Tsallis())
 NORMAL_95 = 1.959963984540054
-STRIDE = 1000  # rounds between two updates of the progress bar
 
 
 class Interval(NamedTuple):

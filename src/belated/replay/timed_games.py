@@ -18,11 +18,9 @@ from belated.errors import InvalidInput
 from belated.lab.games.curves import as_checkpoints
 from belated.learner.decisions import MakeLearner
 from belated.learner.ftrl import FTRL, check_plain
-from belated.progress import Progress
+from belated.progress import STRIDE, Progress
 from belated.tunings import Tuning
 from belated.validation import as_loss, positive_number, whole_number
-
-STRIDE = 1000  # rounds between two looks at the progress
 
 
 @final
