@@ -1,7 +1,5 @@
 """Arms that join and leave a running experiment. A new era begins, and the old one is kept."""
 
-from pathlib import Path
-
 import pytest
 
 from belated.serve.domain.experiment import HEAD_START
@@ -15,8 +13,7 @@ LOSS = {"a": 0.1, "b": 0.5, "c": 0.9, "d": 0.3}
 
 
 @pytest.fixture
-def driven(tmp_path: Path) -> Driven:
-    driven = Driven(tmp_path)
+def driven(driven: Driven) -> Driven:
     driven.create(outcome=LOSSES)
     return driven
 

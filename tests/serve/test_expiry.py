@@ -15,11 +15,6 @@ from tests.support.engines import Driven, counts, last_entry, state
 WAIT = 60.0
 
 
-@pytest.fixture
-def driven(tmp_path: Path) -> Driven:
-    return Driven(tmp_path)
-
-
 def test_a_wait_ends_exactly_at_its_end(driven: Driven) -> None:
     driven.create(reward_wait=WAIT, default_outcome=0.0)
     driven.decide()

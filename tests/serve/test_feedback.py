@@ -15,11 +15,6 @@ from tests.support.engines import LOSSES, Clock, Driven, counts, last_entry, sta
 WAIT = 60.0
 
 
-@pytest.fixture
-def driven(tmp_path: Path) -> Driven:
-    return Driven(tmp_path)
-
-
 def test_the_first_report_is_applied(driven: Driven) -> None:
     driven.create()
     [decision] = driven.decide()

@@ -1,6 +1,5 @@
 """Requests that are committed together. Each gets the answer it would get alone."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +15,7 @@ from tests.support.engines import Driven
 
 
 @pytest.fixture
-def driven(tmp_path: Path) -> Driven:
-    driven = Driven(tmp_path)
+def driven(driven: Driven) -> Driven:
     driven.create()
     return driven
 

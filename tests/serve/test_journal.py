@@ -13,7 +13,7 @@ from belated.serve.store.sqlite.journal import SQLiteJournal
 from belated.serve.store.sqlite.schema import SCHEMA_VERSION
 from belated.testing.entries import created, decided
 from belated.testing.journal_contract import JournalContract, OpenStore
-from tests.support.memory_journal import Memory, MemoryJournal
+from tests.support.memory_journal import MemoryJournal, MemoryStore
 
 
 class TestSQLite(JournalContract):
@@ -85,5 +85,5 @@ class TestMemory(JournalContract):
 
     @pytest.fixture
     def open_store(self) -> OpenStore:
-        memory = Memory()
-        return lambda: MemoryJournal(memory)
+        store = MemoryStore()
+        return lambda: MemoryJournal(store)

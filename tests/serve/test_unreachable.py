@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from threading import Event, Lock, Semaphore
 from types import FrameType
 from typing import Any
@@ -19,11 +18,6 @@ from belated.serve.engine.requests import Answers, Ask, Request, Tell
 from belated.serve.service.service import Service
 from belated.serve.store.journal import Journal
 from tests.support.engines import Driven, counts, state
-
-
-@pytest.fixture
-def driven(tmp_path: Path) -> Driven:
-    return Driven(tmp_path)
 
 
 def fail_at(driven: Driven, method: str, number: int) -> None:

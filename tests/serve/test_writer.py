@@ -1,7 +1,6 @@
 """Which requests the writer puts into a group, and what it does between two groups."""
 
 from collections.abc import Callable
-from pathlib import Path
 from queue import Empty
 from types import SimpleNamespace
 from typing import Any
@@ -39,8 +38,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @pytest.fixture
-def driven(tmp_path: Path) -> Driven:
-    driven = Driven(tmp_path)
+def driven(driven: Driven) -> Driven:
     driven.create()
     return driven
 

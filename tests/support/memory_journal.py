@@ -1,4 +1,4 @@
-"""A journal in memory: the smallest store that keeps the contract."""
+"""A journal in memory, the smallest store that keeps the contract."""
 
 import copy
 from collections.abc import Iterable, Sequence
@@ -16,8 +16,8 @@ EVENTS = (EntryKind.CREATED, EntryKind.ARMS, EntryKind.CLOSED)
 
 
 @final
-class Memory:
-    """What all connections to one store share."""
+class MemoryStore:
+    """The content of one store, shared by all its connections."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
@@ -26,7 +26,7 @@ class Memory:
 
 
 def unique(entry: Entry) -> tuple[Any, ...] | None:
-    """What no other entry may have. None if anything may come twice."""
+    """The value that no other entry may have, or None if there is none."""
     if entry.kind is EntryKind.CREATED:
         return "name", msgspec.json.decode(entry.body or b"{}")["name"]
     if entry.kind is EntryKind.DECIDED:
@@ -37,17 +37,17 @@ def unique(entry: Entry) -> tuple[Any, ...] | None:
 
 
 class MemoryJournal(Journal):
-    """Keeps a store for as long as the process lives."""
+    """A connection to a store that lasts as long as the process."""
 
     kind: ClassVar[str] = "memory"
 
-    def __init__(self, memory: Memory, *, may_write: bool = True) -> None:
-        self._memory, self._may_write = memory, may_write
+    def __init__(self, store: MemoryStore, *, may_write: bool = True) -> None:
+        self._store, self._may_write = store, may_write
 
     def append(self, entries: Sequence[Entry]) -> list[int]:
         if not self._may_write:
             raise StoreError("this connection only reads")
-        taken = {unique(entry) for entry in self._memory.entries} - {None}
+        taken = {unique(entry) for entry in self._store.entries} - {None}
         written = []
         for seq, entry in enumerate(entries, self.last() + 1):
             if (own := unique(entry)) in taken:
@@ -55,27 +55,27 @@ class MemoryJournal(Journal):
             taken |= {own} - {None}
             experiment = seq if entry.kind is EntryKind.CREATED else entry.experiment
             written.append(msgspec.structs.replace(entry, seq=seq, experiment=experiment))
-        self._memory.entries += written
+        self._store.entries += written
         return [entry.seq for entry in written]
 
     def last(self) -> int:
-        return self._memory.entries[-1].seq if self._memory.entries else 0
+        return self._store.entries[-1].seq if self._store.entries else 0
 
     def named(self, name: str) -> int | None:
-        return next((entry.seq for entry in self._memory.entries if unique(entry) == ("name", name)), None)
+        return next((entry.seq for entry in self._store.entries if unique(entry) == ("name", name)), None)
 
     def read(self, after: int, limit: int) -> list[Entry]:
-        return [entry for entry in self._memory.entries if entry.seq > after][:limit]
+        return [entry for entry in self._store.entries if entry.seq > after][:limit]
 
     def find(self, seqs: Sequence[int]) -> dict[int, Found]:
-        decisions = {entry.seq: entry for entry in self._memory.entries if entry.kind is EntryKind.DECIDED}
+        decisions = {entry.seq: entry for entry in self._store.entries if entry.kind is EntryKind.DECIDED}
         return {seq: self._found(decisions[seq]) for seq in seqs if seq in decisions}
 
     def _found(self, decision: Entry) -> Found:
         return Found(decision, next(reversed(self.history(decision.seq)), None))
 
     def requested(self, experiment: int, request: str) -> list[Entry]:
-        return [entry for entry in self._memory.entries if (entry.experiment, entry.request) == (experiment, request)]
+        return [entry for entry in self._store.entries if (entry.experiment, entry.request) == (experiment, request)]
 
     def decisions(self, experiment: int, after: int, limit: int) -> list[Found]:
         return [self._found(entry) for entry in self._of(experiment, after, limit, (EntryKind.DECIDED,))]
@@ -87,40 +87,40 @@ class MemoryJournal(Journal):
         return self._of(experiment, after, limit, EVENTS)
 
     def _of(self, experiment: int, after: int, limit: int, kinds: tuple[EntryKind, ...]) -> list[Entry]:
-        later = (entry for entry in self._memory.entries if entry.seq > after and entry.experiment == experiment)
+        later = (entry for entry in self._store.entries if entry.seq > after and entry.experiment == experiment)
         return [entry for entry in later if entry.kind in kinds][:limit]
 
     def history(self, decision: int) -> list[Entry]:
-        return [entry for entry in self._memory.entries if entry.decision == decision]
+        return [entry for entry in self._store.entries if entry.decision == decision]
 
     def snapshots(self) -> list[Snapshot]:
-        return [self._memory.snapshots[seq] for seq in sorted(self._memory.snapshots, reverse=True)]
+        return [self._store.snapshots[seq] for seq in sorted(self._store.snapshots, reverse=True)]
 
     def save(self, snapshot: Snapshot) -> None:
-        self._memory.snapshots[snapshot.seq] = snapshot
-        while len(self._memory.snapshots) > 2:
-            del self._memory.snapshots[min(self._memory.snapshots)]
+        self._store.snapshots[snapshot.seq] = snapshot
+        while len(self._store.snapshots) > 2:
+            del self._store.snapshots[min(self._store.snapshots)]
 
     def add_key(self, key: Key) -> None:
-        self._memory.keys[key.id] = key
+        self._store.keys[key.id] = key
 
     def revoke_key(self, id: str, at: int) -> bool:
-        key = self._memory.keys.get(id)
+        key = self._store.keys.get(id)
         if key is None or key.revoked_at is not None:
             return False
-        self._memory.keys[id] = key._replace(revoked_at=at)
+        self._store.keys[id] = key._replace(revoked_at=at)
         return True
 
     def keys(self) -> list[Key]:
-        return sorted(self._memory.keys.values(), key=lambda key: key.created_at)
+        return sorted(self._store.keys.values(), key=lambda key: key.created_at)
 
     def fill(self, entries: Iterable[Entry], snapshots: Sequence[Snapshot], keys: Sequence[Key]) -> None:
-        self._memory.entries = list(entries)
-        self._memory.snapshots = {one.seq: one for one in snapshots}
-        self._memory.keys = {key.id: key for key in keys}
+        self._store.entries = list(entries)
+        self._store.snapshots = {one.seq: one for one in snapshots}
+        self._store.keys = {key.id: key for key in keys}
 
     def size(self) -> int:
-        return len(msgspec.msgpack.encode(self._memory.entries))
+        return len(msgspec.msgpack.encode(self._store.entries))
 
     def reader(self) -> Journal:
         other = copy.copy(self)

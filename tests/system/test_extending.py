@@ -1,4 +1,4 @@
-"""docs/extending.md: somebody's own learner and store pass the contracts, and broken ones fail."""
+"""The learner and the store of docs/extending.md pass the contracts, and broken ones fail."""
 
 import re
 import subprocess
@@ -13,13 +13,13 @@ MEMORY = (
     STORE.replace(
         "from belated.serve.store.sqlite.journal import SQLiteJournal", "from tests.support import memory_journal"
     )
-    .replace("def open_store(self, tmp_path):", "def open_store(self):\n        memory = memory_journal.Memory()")
-    .replace('SQLiteJournal(tmp_path / "belated.db")', "memory_journal.MemoryJournal(memory)")
+    .replace("def open_store(self, tmp_path):", "def open_store(self):\n        store = memory_journal.MemoryStore()")
+    .replace('SQLiteJournal(tmp_path / "belated.db")', "memory_journal.MemoryJournal(store)")
 )
 
 
 def run_pytest(folder: Path, code: str) -> str:
-    """The output of pytest for this file alone, away from the settings of Belated's own tests."""
+    """Run pytest on this code only, without the settings of Belated's tests. Returns the output."""
     (folder / "test_mine.py").write_text(code)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--rootdir={folder}", "test_mine.py"]
     environment = {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "PATH": ""}

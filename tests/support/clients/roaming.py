@@ -15,16 +15,16 @@ from tests.support.service import NO_TLS, Served
 PATIENT = {"name": "patient", "arms": ["blue", "green", "red"]}
 HASTY = {"name": "hasty", "arms": ["left", "right"], "reward_wait": 0.3, "default_outcome": 0}
 EXPERIMENTS = ("patient", "hasty")
-COMMON_REWARD = 0.5  # what everyone reports of the decisions that all have asked for
-READ_AGAIN = 20  # of the decisions a client dealt with last: they were most at risk when the service ended
+COMMON_REWARD = 0.5  # reported by every client for the common decisions
+READ_AGAIN = 20  # recent decisions to read again, because a crash is most likely to lose these
 SILENCE_TIMEOUT = 60.0  # seconds without an answer from any server
-GIVEN_UP = 0.3  # of the requests without an answer
-BREATH = 0.05  # seconds after a failure
-THINKING = 0.03  # seconds at most between two requests of a roaming client. Servers that start need the processor too.
-READING = 0.05  # of the answers are followed by a look at what was acknowledged before
+GIVEN_UP = 0.3  # share of the requests without an answer
+BREATH = 0.05  # seconds to wait after a failure
+THINKING = 0.03  # most seconds between two requests of a roaming client. Starting servers need the processor too.
+READING = 0.05  # share of the answers after which a client reads earlier decisions
 
 
-class Call(NamedTuple):
+class PendingCall(NamedTuple):
     """A request, and what to do with its answer."""
 
     path: str
@@ -35,25 +35,25 @@ class Call(NamedTuple):
 
 @final
 class RoamingClient:
-    """Asks for decisions of its own, and for some that every client asks for under the same key."""
+    """Asks for its own decisions, and for common ones that all clients request with the same key."""
 
     def __init__(self, name: str, random: Random, answers: Semaphore) -> None:
         self._name, self._random, self._numbers = name, random, Counter[str]()
-        self._answers = answers  # of all clients. Each answer releases it.
+        self._answers = answers  # shared by all clients. Each answer releases it.
         self.memory = Memory()
         self._own: list[Document] = []
         self._common: list[Document] = []
         self._recent: dict[str, Document] = {}
-        self._pending: Call | None = None
+        self._pending: PendingCall | None = None
 
     def visit(self, url: str) -> None:
-        """Send requests until the service is gone. One without an answer waits for the next visit, or is given up."""
+        """Send requests until the service is gone. Keeps an unanswered request for the next visit, or gives it up."""
         with httpx.Client(timeout=30, verify=NO_TLS) as http:
             while (response := self._send(http, url)) is not None:
                 self._take(response)
 
     def roam_servers(self, replicas: Sequence[Served], over: Event) -> None:
-        """Send each request to any server, and to another if one fails, until it is over."""
+        """Send each request to a random server until `over` is set. Tries another server after a failure."""
         avoided: Served | None = None
         heard_at = time.monotonic()
         with httpx.Client(timeout=30, verify=NO_TLS) as http:
@@ -62,8 +62,8 @@ class RoamingClient:
                 response = self._send(http, server.url)
                 if response is None or response.status_code == 503:
                     avoided = server
-                    assert time.monotonic() < heard_at + SILENCE_TIMEOUT, "nobody answers"
-                    over.wait(BREATH)  # perhaps all are away
+                    assert time.monotonic() < heard_at + SILENCE_TIMEOUT, "no server answers"
+                    over.wait(BREATH)  # maybe all servers are down
                 else:
                     avoided, heard_at = None, time.monotonic()
                     self._take(response)
@@ -72,13 +72,13 @@ class RoamingClient:
                         self._look(http, self._random.choice(replicas).url, READ_AGAIN // 10)
 
     def _send(self, http: httpx.Client, url: str) -> httpx.Response | None:
-        """The answer to the request that waits for one, or to a new one."""
+        """Send the pending request or a new one. Returns None if there is no answer."""
         self._pending = call = self._pending or self._next()
         headers = {} if call.key is None else {"Idempotency-Key": call.key}
         response = None
         try:
             response = http.post(url + call.path, json=call.body, headers=headers)
-        except (httpx.TransportError, httpx.UnsupportedProtocol):  # gone, or it has no address yet
+        except (httpx.TransportError, httpx.UnsupportedProtocol):  # the server is down, or still starting
             if self._random.random() < GIVEN_UP:
                 self._pending = None
         return response
@@ -91,13 +91,13 @@ class RoamingClient:
         self._answers.release()
 
     def look_back(self, url: str) -> None:
-        """What was acknowledged last is still there."""
+        """Check that recent acknowledged writes are still there."""
         with httpx.Client(timeout=30, verify=NO_TLS) as http:
             assert self._look(http, url, READ_AGAIN)
         self._recent.clear()
 
     def _look(self, http: httpx.Client, url: str, most: int) -> bool:
-        """Compare what was acknowledged last. False if the server cannot answer now."""
+        """Compare recent acknowledged writes with the server. False if it cannot answer now."""
         for id, decision in list(self._recent.items())[-most:]:
             try:
                 answer = http.get(f"{url}/v1/decisions/{id}")
@@ -108,15 +108,15 @@ class RoamingClient:
             compare(decision, self.memory, answer.raise_for_status().json())
         return True
 
-    def _next(self) -> Call:
+    def _next(self) -> PendingCall:
         choices = [self._decide, self._decide, self._decide_in_common, self._report, self._report_many, self._amend]
         return self._random.choice(choices)()
 
-    def _decide(self) -> Call:
+    def _decide(self) -> PendingCall:
         size = self._random.choice((1, 1, 1, 2, 5))
         return self._ask(self._random.choice(EXPERIMENTS), self._key(self._name), size, self._own)
 
-    def _decide_in_common(self) -> Call:
+    def _decide_in_common(self) -> PendingCall:
         key = self._key("common")
         return self._ask(EXPERIMENTS[self._numbers["common"] % 2], key, 2, self._common)
 
@@ -124,7 +124,7 @@ class RoamingClient:
         self._numbers[prefix] += 1
         return f"{prefix}-{self._numbers[prefix]}"
 
-    def _ask(self, experiment: str, key: str, size: int, shelf: list[Document]) -> Call:
+    def _ask(self, experiment: str, key: str, size: int, shelf: list[Document]) -> PendingCall:
         self.memory.asked[experiment, key] = size
 
         def take(answer: Document) -> None:
@@ -132,22 +132,22 @@ class RoamingClient:
             self.memory.keep_decisions((experiment, key), decisions)
             shelf.extend(decisions)
             self._recent.update((one["decision_id"], one) for one in decisions)
-            if shelf is self._common:  # others may report it
+            if shelf is self._common:  # other clients may report it
                 for one in decisions:
                     self.memory.keep_sent(one["decision_id"], COMMON_REWARD)
 
         path = f"/v1/experiments/{experiment}/decisions"
-        return Call(f"{path}/batch", {"size": size}, key, take) if size > 1 else Call(path, {}, key, take)
+        return PendingCall(f"{path}/batch", {"size": size}, key, take) if size > 1 else PendingCall(path, {}, key, take)
 
-    def _report(self) -> Call:
-        """Report an early decision, perhaps a common one. A second report of a common one changes nothing."""
+    def _report(self) -> PendingCall:
+        """Report an early decision, possibly a common one. A second report of a common one changes nothing."""
         if self._common and self._random.random() < 0.3:
             return self._tell(self._common[self._random.randrange(len(self._common))], COMMON_REWARD)
         open = [one for one in self._own[-200:] if one["decision_id"] not in self.memory.sent]
         return self._tell(open[0], self._random.random()) if open else self._decide()
 
-    def _report_many(self) -> Call:
-        """Several at once."""
+    def _report_many(self) -> PendingCall:
+        """Report several decisions in one request."""
         open = [one for one in self._own[-200:] if one["decision_id"] not in self.memory.sent][:4]
         if not open:
             return self._decide()
@@ -161,10 +161,10 @@ class RoamingClient:
                 self._heard(decision, rewards[decision["decision_id"]], result["status"])
 
         reports = [{"decision_id": id, "reward": reward} for id, reward in rewards.items()]
-        return Call("/v1/feedback", {"reports": reports}, None, take)
+        return PendingCall("/v1/feedback", {"reports": reports}, None, take)
 
-    def _amend(self) -> Call:
-        """Another reward for a decision that was reported, or the same again."""
+    def _amend(self) -> PendingCall:
+        """Amend the reward of a reported decision, possibly to the same value."""
         reported = [one for one in self._own[-200:] if one["decision_id"] in self.memory.told]
         if not reported:
             return self._decide()
@@ -182,7 +182,7 @@ class RoamingClient:
         *,
         amend: bool = False,
         expected: tuple[str, ...] = ("applied", "late", "duplicate"),
-    ) -> Call:
+    ) -> PendingCall:
         id = decision["decision_id"]
         self.memory.keep_sent(id, reward)
 
@@ -190,7 +190,7 @@ class RoamingClient:
             assert answer["status"] in expected, answer
             self._heard(decision, reward, answer["status"])
 
-        return Call(f"/v1/decisions/{id}/feedback", {"reward": reward, "amend": amend}, None, take)
+        return PendingCall(f"/v1/decisions/{id}/feedback", {"reward": reward, "amend": amend}, None, take)
 
     def _heard(self, decision: Document, reward: float, status: str) -> None:
         id = decision["decision_id"]
@@ -200,7 +200,7 @@ class RoamingClient:
 
 
 def compare(decision: Document, memory: Memory, found: Document) -> None:
-    """The service must show the decision that was acknowledged, with every acknowledged reward once."""
+    """Check that the service shows the acknowledged decision, with every acknowledged reward once."""
     assert {name: found[name] for name in decision} == decision
     sent, told = memory.sent.get(found["decision_id"], []), memory.told.get(found["decision_id"], [])
     said = [one["value"] for one in found["outcomes"] if one["status"] != "expired"]

@@ -1,4 +1,4 @@
-"""`belated serve --workers N`: several processes at one port, on one store, and a supervisor of them."""
+"""`belated serve --workers N` runs several processes on one port and one store, with a supervisor."""
 
 import json
 import os
@@ -8,11 +8,10 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -20,6 +19,7 @@ import pytest
 from belated.serve.store.sqlite.journal import SQLiteJournal
 from belated.serve.store.verify import verify
 from tests.support.service import NO_TLS, Served
+from tests.support.waiting import until
 
 WORKERS = 3
 
@@ -42,13 +42,6 @@ def children(pid: int) -> set[int]:
     return set(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
 
 
-def until(condition: Callable[[], Any], within: float = 30) -> None:
-    deadline = time.monotonic() + within
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def is_gone(pid: int) -> bool:
     stat = Path(f"/proc/{pid}/stat")
     try:
@@ -58,12 +51,12 @@ def is_gone(pid: int) -> bool:
 
 
 def decide(served: Served, key: str) -> str:
-    """A decision on a connection of its own; whoever is sent away comes again."""
+    """Get one decision over a new connection. Retries if the server is gone or refuses."""
     for _ in range(500):
         try:
             answer = served.post("/v1/experiments/layout/decisions", Idempotency_Key=key)
         except httpx.TransportError:
-            time.sleep(0.02)  # all may be gone for a moment
+            time.sleep(0.02)  # for a moment no worker may be running
             continue
         if answer.status_code in (200, 201):
             return str(answer.json()["decision_id"])
@@ -141,7 +134,7 @@ def test_the_demonstration_runs_with_keys_too(tmp_path: Path) -> None:
 
 
 def test_it_can_be_started_again_at_once_at_the_same_port(tmp_path: Path) -> None:
-    """Connections that the service itself has closed linger, and must not hold the port."""
+    """Connections that the service has closed linger in TIME_WAIT. They must not block the port."""
     with Served(tmp_path, "--workers", "2") as served:
         port = int(served.url.rpartition(":")[2])
         callers = [socket.create_connection(("127.0.0.1", port)) for _ in range(8)]
