@@ -1,1 +1,1 @@
-"""What tests share: servers, clients, oracles."""
+"""Servers, clients and oracles that tests share."""

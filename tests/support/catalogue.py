@@ -22,7 +22,7 @@ from belated.tunings import AdaptiveExp3, Advanced, Exp3, Shadow, Simple, Tsalli
 
 
 class Own(Tuning):
-    """A rule a user might write: twice as careful in the entropy as the simple tuning."""
+    """A rule that a user might write, with twice the entropy rate of the simple tuning."""
 
     def rates(self, n_arms: int, round: int, outstanding: int, backlog: int) -> tuple[float, float]:
         return math.sqrt(round), 2 * math.sqrt(2 * backlog / math.log(n_arms))
@@ -51,12 +51,12 @@ def ftrl(tuning: Tuning, refresh: int = 1) -> Maker:
     return lambda n_arms, seed: FTRL(n_arms, tuning, seed=seed, refresh=refresh)
 
 
-# not within 3,000 rounds, or not through a long stretch without any report: test_baselines.py says when they do
+# These do not learn within 3,000 rounds or in a stretch without reports. test_baselines.py says when they do.
 NOT_LEARNING: dict[str, Maker] = {
     "uniform random": lambda n_arms, seed: UniformRandom(n_arms, seed=seed),
     "one arm": lambda n_arms, seed: OneArm(n_arms, seed=seed),
-    "bold": lambda n_arms, seed: BOLD(n_arms, seed=seed),  # without reports every decision is a newcomer's
-    "bzcbb doubling": lambda n_arms, seed: BZCBBDoubling(n_arms, seed=seed),  # has just forgotten everything
+    "bold": lambda n_arms, seed: BOLD(n_arms, seed=seed),  # without reports every decision starts a new instance
+    "bzcbb doubling": lambda n_arms, seed: BZCBBDoubling(n_arms, seed=seed),  # it has just restarted
     "masoudian 2024": lambda n_arms, seed: Masoudian2024(n_arms, seed=seed),  # skips delay 10 at first, and is slow
 }
 

@@ -31,13 +31,13 @@ def running(*arguments: str, folder: Path, **environment: str) -> Iterator[subpr
     try:
         yield process
     finally:
-        with suppress(ProcessLookupError):  # it has died by itself
+        with suppress(ProcessLookupError):  # it is dead already
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 
 def wait_for(process: subprocess.Popen[bytes], port: int) -> None:
-    """Until somebody answers at a port."""
+    """Wait until the port accepts connections."""
     while True:
         assert process.poll() is None
         try:

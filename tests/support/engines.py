@@ -1,4 +1,4 @@
-"""An engine for tests, with a clock that stands still and a generator that repeats itself."""
+"""An engine for tests, with a manual clock and a seeded generator."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +24,7 @@ NO_STORE = StoreView("", True, 0, 0, 0.0, 0, 0, 0, 0.0)  # noqa: FBT003
 
 
 class Clock:
-    """Time, which passes only when a test says so."""
+    """A clock that moves only when a test moves it."""
 
     def __init__(self) -> None:
         self.now = 1_700_000_000 * MICROSECONDS
@@ -37,7 +37,7 @@ class Clock:
 
 
 class Driven:
-    """An engine on a file, with the clock it lives by."""
+    """An engine on a file, with its clock."""
 
     def __init__(
         self,
@@ -52,14 +52,14 @@ class Driven:
         self.start()
 
     def _open(self) -> Journal:
-        return SQLiteJournal(self.path, synchronous="OFF")  # what a test asks of the disk is asked elsewhere
+        return SQLiteJournal(self.path, synchronous="OFF")  # other tests check durability
 
     def start(self) -> None:
         """Open the store, for the first time or again."""
         self.engine = Engine(self._opening(), clock=self.clock, generator=self._generator)
 
     def restart(self, *, snapshot: bool = False) -> None:
-        """As a server that stops and starts again."""
+        """Stop and start again, as a server does."""
         if snapshot:
             self.engine.snapshot()
         self.engine.journal.close()
@@ -98,7 +98,7 @@ class Driven:
         return self.do(Close(name))
 
     def decisions(self, name: str = "layout") -> list[Found]:
-        """All decisions of an experiment with the newest word on each, from the journal."""
+        """All decisions of an experiment from the journal, each with its newest outcome."""
         return self.engine.journal.decisions(self[name].seq, 0, 10**6)
 
 
@@ -108,7 +108,7 @@ def last_entry(driven: Driven) -> Any:
 
 
 def state(driven: Driven) -> tuple[int, bytes]:
-    """All that may change: the length of the journal, and what it folds to."""
+    """Everything that may change, which is the length of the journal and the state it folds to."""
     return driven.engine.journal.last(), driven.engine.fold.snapshot().state
 
 

@@ -11,13 +11,13 @@ WORDS = {"waiting": "reward", "patient": "loss"}
 
 
 def begin(driven: Driven) -> None:
-    """Two experiments: one whose waits end, and one that waits for ever."""
+    """Create two experiments. The waits of the first one end, and the second waits forever."""
     driven.create("waiting", ("a", "b", "c"), reward_wait=30.0, default_outcome=-1.0, outcome=OutcomeChoice(-1, 3))
     driven.create("patient", ("a", "b", "c", "d"), outcome=OutcomeChoice(0, 1, "lower"))
 
 
 def live(driven: Driven, generator: np.random.Generator, steps: int) -> None:
-    """Go on with a history."""
+    """Continue a history by random steps."""
     known: list[Decided] = []
     for _ in range(steps):
         name = NAMES[generator.integers(2)]
@@ -29,7 +29,7 @@ def live(driven: Driven, generator: np.random.Generator, steps: int) -> None:
             case "batch":
                 known += driven.decide(name, int(generator.integers(1, 40)))
             case "tell" | "amend" as what if known:
-                picked = [known[place] for place in generator.integers(0, len(known), 5)]
+                picked = [known[index] for index in generator.integers(0, len(known), 5)]
                 driven.tell_all([report(one, generator, amend=what == "amend") for one in picked])
             case "wait":
                 driven.clock.advance(float(generator.exponential(10)))
@@ -45,7 +45,7 @@ def report(decision: Decided, generator: np.random.Generator, *, amend: bool) ->
 
 
 def change_an_arm(driven: Driven, name: str, generator: np.random.Generator) -> None:
-    """Retire or add, perhaps an arm that was there before."""
+    """Retire an arm or add one, possibly a retired one."""
     active = [driven[name].arms[arm] for arm in driven[name].era.arms]
     if len(active) > 2 and generator.random() < 0.5:
         driven.change(name, retire=(active[generator.integers(len(active))],))

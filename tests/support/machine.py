@@ -31,7 +31,7 @@ http {{
     {temporary}
     include {folder}/conf.d/*.conf;
 }}
-"""  # as a distribution has it, but in the test's folder
+"""  # like a distribution's, but in the test's folder
 
 
 def section(number: int) -> str:
@@ -59,13 +59,13 @@ class Nginx:
         self.command = [NGINX, "-p", str(folder), "-c", str(folder / "main.conf"), "-e", str(folder / "error.log")]
 
     def run(self, *options: str) -> str:
-        """Start it, or what the options say; it must succeed."""
+        """Run nginx with these options and check that it succeeds. Without options it starts."""
         done = subprocess.run([*self.command, *options], capture_output=True, text=True, check=False)  # noqa: S603
         assert done.returncode == 0, done.stderr
         return done.stderr
 
     def stop(self) -> None:
-        """With all its workers, if it runs."""
+        """Stop nginx and all its workers, if it runs."""
         pid = self.folder / "nginx.pid"
         if pid.exists():
             os.kill(int(pid.read_text()), signal.SIGTERM)
@@ -75,7 +75,7 @@ class Nginx:
 
 @final
 class Shell:
-    """One shell, into which blocks are pasted one after the other."""
+    """One shell. Tests paste blocks of commands into it."""
 
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
         self.log = folder / "shell.log"
@@ -88,7 +88,7 @@ class Shell:
         self._pasted = 0
 
     def paste(self, block: str, within: float = 60) -> str:
-        """Run a block to its end: what it printed. A command that fails ends the shell."""
+        """Run a block to its end and return its output. A command that fails ends the shell."""
         assert self._bash.stdin is not None
         self._pasted += 1
         before, end = len(self.log.read_text()), f"-- end of block {self._pasted} --\n"
@@ -102,7 +102,7 @@ class Shell:
         return self.log.read_text()[before:].removesuffix(end)
 
     def close(self) -> None:
-        """End it, and all that it has started."""
+        """End the shell and every process that it has started."""
         os.killpg(self._bash.pid, signal.SIGKILL)
         self._bash.wait()
         assert self._bash.stdin is not None
@@ -111,7 +111,7 @@ class Shell:
 
 @final
 class Machine:
-    """The machine of the page, with other ports, folders and another PostgreSQL than a clean one."""
+    """The machine that the page describes, with other ports and folders, and the tests' PostgreSQL."""
 
     def __init__(self, folder: Path, cluster: Cluster) -> None:
         self.folder, self.nginx = folder, Nginx(folder)
@@ -128,7 +128,7 @@ class Machine:
             "sudo": f'if [ "$1" = -u ]; then shift 2; {as_postgres}; fi\nexec "$@"',
             "service": '[ "$*" = "nginx restart" ] || exit 0\nexec nginx',
             "nginx": f'exec {" ".join(self.nginx.command)} "$@"',
-        }  # what a clean machine has, and a machine that runs tests must not touch
+        }  # these stand in for programs that a test must not run
         for name, words in shims.items():
             (folder / "bin" / name).write_text(f"#!/bin/sh\n{words}\n")
             (folder / "bin" / name).chmod(0o755)
@@ -137,7 +137,7 @@ class Machine:
         self.shell = Shell(folder, {**clean, "PATH": path, "HOME": str(folder / "home"), "COLUMNS": "200"})
 
     def here(self, words: str) -> str:
-        """The words with this machine's ports and folders."""
+        """Replace the ports and folders of the page by those of this machine."""
         for port, own in self.ports.items():
             words = re.sub(rf"\b{port}\b", str(own), words)
         folders = {"/opt/belated/bin": PROGRAMS, "/etc/nginx/conf.d": self.nginx.folder / "conf.d"}
@@ -150,20 +150,20 @@ class Machine:
         return self.shell.paste(self.here(block))
 
     def variable(self, name: str) -> str:
-        """What the shell holds."""
+        """The value of a shell variable."""
         return self.shell.paste(f'echo "${name}"').strip()
 
     def get(self, path: str, port: int = 8080) -> httpx.Response:
-        """As curl would, with the key."""
+        """Send a GET request with the key, as the page does with curl."""
         headers = {"Authorization": f"Bearer {self.variable('BELATED_KEY')}"}
         url = f"http://127.0.0.1:{self.ports[port]}{path}"
         return httpx.get(url, headers=headers, timeout=30, verify=NO_TLS, trust_env=False)
 
     def decisions(self) -> int:
-        """Of the demonstration, through nginx."""
+        """The number of decisions of the demonstration, read through nginx."""
         return int(self.get("/v1/experiments/demo").raise_for_status().json()["decisions"])
 
     def close(self) -> None:
-        """End all that was started."""
+        """End every process that was started."""
         self.shell.close()
         self.nginx.stop()

@@ -7,7 +7,7 @@ from itertools import count
 from os import getpid
 from typing import Final, final
 
-NEAR, FAR = "10.213.0.1", "10.213.0.2"  # in these namespaces only
+NEAR, FAR = "10.213.0.1", "10.213.0.2"  # these addresses exist only in the namespaces
 SUBNET: Final = "10.213.0.0/30"
 _NUMBERS = count()
 

@@ -23,7 +23,7 @@ class World(NamedTuple):
 def world(n: int = 150, *, is_skewed: bool, seed: int = 5) -> World:
     generator = np.random.default_rng(seed)
     means = np.tile([0.3, 0.5, 0.7], (n, 1))
-    means[n // 2 :] = means[n // 2 :, ::-1]  # and then the world turns over
+    means[n // 2 :] = means[n // 2 :, ::-1]  # halfway the best arm becomes the worst
     times = np.cumsum(generator.exponential(1.0, n))
     waits = np.where(generator.random(n) < 0.1, math.inf, generator.exponential(8.0, n))
     turning = 0.2 * np.sin(np.arange(n) / 7)

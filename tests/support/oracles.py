@@ -44,14 +44,14 @@ def exact_argmin(losses: Sequence[float], alpha: float, beta: float, digits: int
 
 
 def kernel_argmin(policy: NDArray[np.float64], alpha: float, beta: float, solves: int = 0) -> NDArray[np.float64]:
-    """x as the learner computes it: the argmin from the v of `policy`, normalised."""
+    """x as the learner computes it, the normalised argmin from the v of `policy`."""
     assert kernels.argmin(policy, alpha, beta, solves)  # it converged
     kernels.normalise(policy[kernels.X], np.empty(-(-policy.shape[1] // kernels.BLOCK)))
     return np.array(policy[kernels.X])
 
 
 class Log(NamedTuple):
-    """A round as it was decided: its rates and the rounds whose feedback its distribution knew."""
+    """The rates of a round, and the rounds whose feedback its distribution knew."""
 
     alpha: float
     beta: float
@@ -76,7 +76,7 @@ def literal_certificate(
 
 
 def literal_exposure(n_arms: int, log: Sequence[Log]) -> float:
-    """W: the largest sum of (1 - charge so far) over the rounds that a distribution in force did not know."""
+    """W is the largest sum of (1 - charge so far) over the rounds that a distribution in force did not know."""
     largest = 0.0
     for t, now in enumerate(log, 1):
         missing = set(range(1, t + 1)) - now.known
@@ -85,7 +85,7 @@ def literal_exposure(n_arms: int, log: Sequence[Log]) -> float:
 
 
 def theory_certificate(n_arms: int, log: Sequence[Log]) -> float:
-    """The weaker one straight from ZS20's Theorem 3: sqrt(k) / alpha_t a round, 1 / beta_t for each that is missing."""
+    """The weaker certificate of ZS20, Theorem 3, with sqrt(k) / alpha_t a round and 1 / beta_t for each missing one."""
     charges = 0.0
     for s, own in enumerate(log, 1):
         missing = [later.beta for later in log[s:] if s not in later.known]
@@ -95,7 +95,7 @@ def theory_certificate(n_arms: int, log: Sequence[Log]) -> float:
 
 
 class TsallisInf:
-    """Tsallis-INF without delays from its own formula (ZS19): w_i = (eta (L_i - z))^-2, eta = 1 / sqrt(t)."""
+    """Tsallis-INF without delays from its own formula (ZS19), w_i = (eta (L_i - z))^-2 with eta = 1 / sqrt(t)."""
 
     def __init__(self, n_arms: int, seed: int) -> None:
         self.losses = np.zeros(n_arms)
@@ -104,7 +104,7 @@ class TsallisInf:
 
     def weights(self) -> NDArray[np.float64]:
         eta = 1 / math.sqrt(self.t + 1)
-        z = self.losses.min() - 1 / eta  # at least one weight is then 1: the sum is too large, and z must fall
+        z = self.losses.min() - 1 / eta  # now at least one weight is 1, so the sum is too large and z must fall
         for _ in range(200):
             w = (eta * (self.losses - z)) ** -2.0
             step = (w.sum() - 1) / (2 * eta * (w**1.5).sum())
@@ -124,7 +124,7 @@ class TsallisInf:
 
 
 def slow_argmin(losses: NDArray[np.float64], alpha: float, beta: float) -> NDArray[np.float64]:
-    """x by two nested bisections on the optimality conditions: alpha x_i^(-1/2) - beta ln x_i = L_i - min L + mu."""
+    """x by two nested bisections on the optimality conditions alpha x_i^(-1/2) - beta ln x_i = L_i - min L + mu."""
     gaps = (losses - losses.min()).tolist()
 
     def arm(height: float) -> float:
@@ -149,7 +149,7 @@ def slow_potential(losses: NDArray[np.float64], alpha: float, beta: float) -> fl
 
 
 class Report(NamedTuple):
-    """A reported round: what was drawn with which probability, and the loss."""
+    """A reported round with its arm, the probability of that arm, and the loss."""
 
     round: int
     arm: int
@@ -158,7 +158,7 @@ class Report(NamedTuple):
 
 
 class LiteralShadow:
-    """docs/theory/shadow.md, written down: everything is computed anew from the reports, in the order they came."""
+    """A literal transcription of docs/theory/shadow.md. Each step computes everything from the list of reports."""
 
     def __init__(self, n_arms: int, switch_threshold: float) -> None:
         self.n_arms, self.switch_threshold = n_arms, switch_threshold
@@ -206,12 +206,12 @@ def record_batch(learner: FTRL, arms: Sequence[int], probabilities: Sequence[flo
 
 
 def rates_of(learner: FTRL) -> tuple[float, float]:
-    """(alpha, beta) that the certificate counts: with a shadow its careful ones."""
+    """The rates (alpha, beta) in the certificate. With a shadow these are the careful ones."""
     return float(learner._state.clock["alpha"][0]), float(learner._state.clock["beta"][0])
 
 
 def play(learner: Learner, delays: Sequence[int], losses: NDArray[np.float64]) -> list[Decision]:
-    """A game in which the feedback of round t arrives at the end of round t + d_t; the decisions made."""
+    """Play a game in which the feedback of round t arrives at the end of round t + d_t. Returns the decisions."""
     due: dict[int, list[int]] = {}
     decisions: list[Decision] = []
     for t, delay in enumerate(delays, 1):

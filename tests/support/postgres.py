@@ -18,14 +18,14 @@ from belated.serve.store.postgres import schema as postgres_schema
 from tests.support import network
 from tests.support.ports import free_port
 
-PASSWORD = "pa%40ss-word"  # noqa: S105  # as it stands in a URL; it has a sign that must be escaped
+PASSWORD = "pa%40ss-word"  # noqa: S105  # written as in a URL, with an escaped character
 ROLE = "belated_role"
 TEMPLATE = "empty_store"
 SETTINGS = {
     "max_connections": "60",
     "shared_buffers": "32MB",
-    "wal_writer_delay": "10s",  # what nobody has waited for is lost in a crash
-}  # all else, fsync too, as it comes
+    "wal_writer_delay": "10s",  # a crash loses every commit that did not wait for the disk
+}  # everything else, including fsync, has its default
 IS_ROOT = os.geteuid() == 0
 AS: dict[str, Any] = {"user": "nobody", "extra_groups": []} if IS_ROOT else {}  # PostgreSQL refuses to be run by root
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -42,7 +42,7 @@ def installation(folder: Path) -> Path:
     package = Path(spec.submodule_search_locations[0])
     if not IS_ROOT:
         return package / "pginstall18"
-    libraries = f"{package.name}.libs"  # its place beside the package is written into the programs
+    libraries = f"{package.name}.libs"  # the programs expect it beside the package
     shutil.copytree(package.with_name(libraries), folder / libraries)
     copy = folder / package.name / "pginstall18"
     return Path(shutil.copytree(package / "pginstall18", copy, symlinks=True, ignore=shutil.ignore_patterns("include")))
@@ -72,7 +72,7 @@ class Cluster:
 
     def run(self, program: str, *arguments: str) -> str:
         """Run one of PostgreSQL's programs, such as psql or pgbench, and return what it says."""
-        log = self.folder / "programs.log"  # not a pipe: a server that is started would keep it open
+        log = self.folder / "programs.log"  # not a pipe, because a started server would keep it open
         with log.open("w+") as output:
             command, user = [str(self.programs / program), *arguments], AS
             if self._namespace:  # only root may enter it
@@ -92,7 +92,7 @@ class Cluster:
         )
 
     def stop(self, mode: str = "immediate") -> None:
-        """`immediate` is as a crash: what was committed must be there after the next start. `fast` is a shutdown."""
+        """Stop the server. `immediate` is like a crash, which must keep every commit. `fast` is a clean shutdown."""
         self.run("pg_ctl", "stop", "-w", "-D", str(self.folder / "data"), "-m", mode)
 
     def remove(self) -> None:
@@ -113,7 +113,7 @@ class Cluster:
         return f"postgresql://{ROLE}:{PASSWORD}@/{database}?host={self.folder}&port={self.port}"
 
     def create(self, name: str, template: str = "template0") -> None:
-        """A database that the tests' role owns."""
+        """Create a database that the tests' role owns."""
         with closing(self.admin()) as admin:
             admin.execute(f"CREATE DATABASE {name} TEMPLATE {template} OWNER {ROLE}".encode())
 
@@ -128,7 +128,7 @@ class Cluster:
 
 
 def connect(url: str) -> Connection:
-    """A connection of the tests' own to a store, in autocommit."""
+    """A separate connection to a store, in autocommit."""
     connection = psycopg.connect(url, autocommit=True)
     connection.execute("SET search_path TO belated")
     return connection

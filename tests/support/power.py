@@ -1,6 +1,6 @@
 """A disk in memory for SQLite. After a power cut it holds what was synced and a part of the rest.
 
-It assumes the worst of a real disk and its file system that SQLite is meant to survive:
+It models the worst behaviour of a disk and file system that SQLite is designed to survive.
 
 - A sector of 512 bytes is written whole or not at all. After the cut, a sector that was written since the last sync of
   its file holds either its old content or the result of any of these writes. Each sector is independent, so writes can
@@ -33,7 +33,7 @@ class Content:
 
     def __init__(self, kept: bytes = b"") -> None:
         self.now, self.kept = bytearray(kept), kept
-        self.sectors: dict[int, list[bytes]] = {}  # written since the last sync: all that they held
+        self.sectors: dict[int, list[bytes]] = {}  # all contents of each sector since the last sync
         self.sizes: list[int] = []
 
     def write(self, data: bytes, offset: int) -> None:
@@ -61,7 +61,7 @@ class Content:
         self.sectors, self.sizes = {}, []
 
     def after_cut(self, random: Random, chance: float) -> bytes:
-        """What is found later; `chance` that a sector written since the last sync has reached the disk."""
+        """The content after a power cut. `chance` is the probability that an unsynced sector has reached the disk."""
         if chance in (0.0, 1.0):
             return bytes(self.now) if chance else self.kept
         size = random.choice([len(self.kept), *self.sizes])
@@ -77,7 +77,7 @@ class Content:
 
 @final
 class Disk:
-    """Files by name; `listen` is told of every operation before it is complete, and may raise what it fails with."""
+    """Files by name. Each operation calls `listen` before it is complete, which may raise an error to make it fail."""
 
     def __init__(self, files: Mapping[str, bytes] | None = None) -> None:
         self.files = {name: Content(content) for name, content in (files or {}).items()}
@@ -88,7 +88,7 @@ class Disk:
         self.kept_files = dict(self.files)
 
     def cut(self, random: Random) -> Image:
-        """What a power cut at this moment leaves."""
+        """The files after a power cut at this moment."""
         chance = random.choice((0.0, 1.0, 0.1, 0.5, 0.9))
         image = {}
         for name in {**self.kept_files, **self.files}:
@@ -133,7 +133,7 @@ class OpenFile:
         return len(self._content.now)
 
     def xDeviceCharacteristics(self) -> int:  # noqa: N802
-        return apsw.SQLITE_IOCAP_POWERSAFE_OVERWRITE  # as SQLite has it for files on Unix
+        return apsw.SQLITE_IOCAP_POWERSAFE_OVERWRITE  # the same as SQLite's own files on Unix
 
     def xSectorSize(self) -> int:  # noqa: N802
         return 4096
@@ -151,7 +151,7 @@ class OpenFile:
         return False
 
     def xClose(self) -> None:  # noqa: N802
-        """Nothing is held."""
+        """There is nothing to release."""
 
 
 @final
@@ -190,13 +190,13 @@ class Folder(apsw.VFS):
 
 
 def seeded(seed: int) -> Random:
-    """The same numbers every time."""
+    """A generator that gives the same numbers every time."""
     return Random(seed)  # noqa: S311
 
 
 @contextmanager
 def mounted(disk: Disk) -> Iterator[str]:
-    """Let SQLite use the disk, under the name that is given."""
+    """Let SQLite use the disk as a VFS. Yields the name of the VFS."""
     name = f"disk-{next(NUMBERS)}"
     folder = Folder(name, disk)
     try:

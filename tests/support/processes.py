@@ -5,5 +5,5 @@ import sys
 
 
 def run_python(code: str) -> str:
-    """Returns what the code printed."""
+    """Run the code and return its output."""
     return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()  # noqa: S603

@@ -1,6 +1,6 @@
 """A relay between two sockets that can be cut like a cable. Nothing is refused or closed, but nothing comes through.
 
-As a program it passes on from a Unix socket to a port of the network that it runs in: `relay.py PATH PORT`.
+The program `relay.py PATH PORT` forwards from a Unix socket to a port of the network it runs in.
 """
 
 import socket
@@ -13,7 +13,7 @@ LOOPBACK = "127.0.0.1"
 
 
 class Relay:
-    """Passes on whatever comes to `listening` to a port on this machine; after a cut what was sent comes late."""
+    """Forwards connections from `listening` to a port on this machine. Data sent during a cut arrives late."""
 
     def __init__(self, listening: socket.socket, port: int) -> None:
         self._listening, self._port, self._is_whole, self._ends = listening, port, Event(), list[socket.socket]()
@@ -26,19 +26,19 @@ class Relay:
         Thread(target=target, args=arguments, daemon=True).start()  # type: ignore[arg-type]
 
     def cut(self) -> None:
-        """From now on both sides hear nothing."""
+        """Stop forwarding in both directions."""
         self._is_whole.clear()
 
     def cut_at(self, mark: bytes, times: int) -> None:
-        """As soon as this has come so often: the last of it is held back."""
+        """Cut when `mark` has been seen this many times. The last one is held back."""
         self._mark, self._times = mark, times
 
     def heal(self) -> None:
-        """What has been sent meanwhile comes through."""
+        """Forward again, beginning with the data that was held back."""
         self._is_whole.set()
 
     def close(self) -> None:
-        """For good."""
+        """Close the listener and all connections."""
         self._is_whole.set()
         for end in (self._listening, *self._ends):
             with suppress(OSError):
@@ -61,7 +61,7 @@ class Relay:
             self._pass_on(far, near)
 
     def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
-        with suppress(OSError):  # one of them has gone
+        with suppress(OSError):  # one side is closed
             while data := source.recv(65536):
                 if self._times and self._mark in data:
                     self._times -= 1
@@ -76,13 +76,13 @@ class Relay:
 
 
 def listen_on_loopback() -> socket.socket:
-    """At any free port."""
+    """A listener on a free port."""
     return socket.create_server((LOOPBACK, 0))
 
 
 @contextmanager
 def relay_to(port: int) -> Iterator[tuple[Relay, int]]:
-    """A relay to this port, and its own port."""
+    """Run a relay to this port. Yields it with its own port."""
     listening = listen_on_loopback()
     relay = Relay(listening, port)
     yield relay, listening.getsockname()[1]
@@ -90,7 +90,7 @@ def relay_to(port: int) -> Iterator[tuple[Relay, int]]:
 
 
 def main(path: str, port: str) -> None:
-    """Until it is killed."""
+    """Forward until the process is killed."""
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(path)
     listening.listen(100)

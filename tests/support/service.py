@@ -43,7 +43,7 @@ class Served:
 
     def __init__(self, folder: Path, *options: str, inside: Sequence[str] = ()) -> None:
         self.folder, self._options, self.url = folder, options, ""
-        self._inside = inside  # a command that runs another, such as in a network of its own
+        self._inside = inside  # a command that runs another, for example in a separate network
         compile_kernels()
         self.start()
 

@@ -16,21 +16,21 @@ from tests.support.service import NO_TLS, Served
 
 
 class Site(NamedTuple):
-    """What a test needs. `near` and `far` give the URL of a database by its name."""
+    """A database, and ways to reach it and cut it off. `near` and `far` turn a database name into a URL."""
 
     cluster: Cluster
     near: Callable[[str], str]
     far: Callable[[str], str]
-    inside: Sequence[str]  # the command that runs another where the far server is
+    inside: Sequence[str]  # a command that runs another beside the far server
     serve_far: Callable[[Path, str], Served]
     cut: Callable[[], None]
     heal: Callable[[], None]
-    cut_at: Callable[[bytes, int], None] | None = None  # when this has been sent so often, before it arrives
+    cut_at: Callable[[bytes, int], None] | None = None  # cuts when the mark was sent this often
 
 
 @final
 class Inside(Served):
-    """A service in another network, which is spoken to by way of a Unix socket."""
+    """A service in another network. Tests reach it through a Unix socket."""
 
     def __init__(self, folder: Path, *options: str, inside: Sequence[str]) -> None:
         self._relay: subprocess.Popen[str] | None = None
@@ -39,7 +39,9 @@ class Inside(Served):
     def launch(self) -> str:
         first = super().launch()
         if self.url:
-            self._folder = tempfile.TemporaryDirectory(prefix="belated-http-")  # a short path
+            self._folder = tempfile.TemporaryDirectory(
+                prefix="belated-http-"
+            )  # short, because the path of a socket has a limit
             self._path = f"{self._folder.name}/socket"
             command = [*self._inside, sys.executable, relay.__file__, self._path, self.url.rpartition(":")[2]]
             self._relay = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603
@@ -65,7 +67,7 @@ class Inside(Served):
 
 @contextmanager
 def behind_a_relay() -> Iterator[Site]:
-    """On loopback. What is sent into the cut is acknowledged by TCP, and arrives when it heals."""
+    """A site on loopback. TCP acknowledges data sent during a cut, which arrives after the cut."""
     cluster = Cluster()
     with relay.relay_to(cluster.port) as (between, port):
 
@@ -81,7 +83,7 @@ def behind_a_relay() -> Iterator[Site]:
 
 @contextmanager
 def in_namespaces() -> Iterator[Site]:
-    """The database in one network, the far server in another, and a cable. What is sent into the cut is lost."""
+    """A site with two networks and a cable between them. Data sent during a cut is lost."""
     cable = network.Cable()
     cluster, inside = Cluster(namespace=cable.near), network.inside(cable.far)
 

@@ -13,7 +13,7 @@ RESULTS = ("results.csv", "results.parquet", "regret.png")
 
 
 def same(results: Results, others: Results) -> bool:
-    """Whether two comparisons agree to the last bit, the time they took aside."""
+    """Whether two comparisons agree to the last bit, except for their running times."""
     for row, other in zip(results.rows, others.rows, strict=True):
         assert row.algorithm.name == other.algorithm.name
         np.testing.assert_array_equal(row.curves.seeds, other.curves.seeds)
@@ -46,7 +46,7 @@ def finish(*arguments: str) -> str:
 
 
 def kill_in_the_middle(arguments: list[str], out: Path, n_games: int) -> int:
-    """SIGKILL the command once some games are kept; their number."""
+    """Kill the command once some games are saved. Returns their number."""
     process = command(*arguments, "--out", str(out))
     while not (out / "games").exists() or len(files(out)) < 3:
         assert process.poll() is None
@@ -58,14 +58,14 @@ def kill_in_the_middle(arguments: list[str], out: Path, n_games: int) -> int:
 
 
 def continues(arguments: list[str], tmp_path: Path, n_games: int) -> None:
-    """A command that is killed and run again plays what is missing, and ends with the same files."""
+    """Check that a killed command, when run again, plays the missing games and writes the same files."""
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     finish(*arguments[:-2], "--out", str(whole))  # on threads
     before = kill_in_the_middle(arguments, broken, n_games)
     times = {path: path.stat().st_mtime_ns for path in files(broken) if path.suffix != ".partial"}
     output = finish(*arguments, "--out", str(broken))
     assert f"{len(times)} of {n_games} games were in {broken} already" in output
-    assert len(times) >= before - 1  # one may have been half written
+    assert len(times) >= before - 1  # one may be incomplete
     assert all(path.stat().st_mtime_ns == time for path, time in times.items())
     assert len([path for path in files(broken) if path.suffix != ".partial"]) == n_games
     for name in RESULTS:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-PAUSE = 0.02  # seconds between two looks
+PAUSE = 0.02  # seconds between two checks
 
 
 def until(is_true: Callable[[], bool], within: float = 30.0) -> float:

@@ -25,7 +25,7 @@ ANSWER_TIMEOUT = 30.0  # seconds
 
 
 class Crowd(NamedTuple):
-    """Clients, and the answers that they get together."""
+    """Several clients, with a count of all their answers."""
 
     clients: list[RoamingClient]
     answers: Semaphore
@@ -39,13 +39,13 @@ class Crowd(NamedTuple):
         return are_answered
 
     def forget(self) -> None:
-        """Start to count answers again."""
+        """Reset the count of answers."""
         while self.answers.acquire(blocking=False):
             pass
 
 
 def gather(served: Served, size: int) -> Crowd:
-    """Makes two experiments, one with a short wait, and clients for them."""
+    """Create two experiments, one with a short wait, and clients for them."""
     for settings in (PATIENT, HASTY):
         assert served.post("/v1/experiments", settings).status_code == 201
     answers = Semaphore(0)
@@ -54,7 +54,7 @@ def gather(served: Served, size: int) -> Crowd:
 
 
 def check_answers(url: str, clients: Sequence[RoamingClient], *, is_alone: bool = True) -> None:
-    """The service shows every acknowledged decision and report as it was acknowledged, and nothing twice.
+    """Check that the service shows each acknowledged decision and report unchanged and once.
 
     Only a server that `is_alone` numbers all decisions. Each server counts what it has folded.
     """
@@ -70,7 +70,7 @@ def check_answers(url: str, clients: Sequence[RoamingClient], *, is_alone: bool 
 
 
 def check_statuses(url: str) -> None:
-    """All kinds of outcomes have occurred."""
+    """Check that all kinds of outcomes have occurred."""
     for experiment in EXPERIMENTS:
         statuses = {one["status"] for decision in everything(url, experiment) for one in decision["outcomes"]}
         expired = {"expired", "late"} if experiment == "hasty" else set()
@@ -78,7 +78,7 @@ def check_statuses(url: str) -> None:
 
 
 def check_store(journal: Journal, clients: Sequence[RoamingClient]) -> None:
-    """The store is sound. Every key has all decisions that were asked for, or none if the client gave up."""
+    """Check the store. Each key has all requested decisions, or possibly none if the client gave up."""
     verdict = verify(journal)
     assert (verdict.problems, verdict.unchecked) == ([], 0)
     names = {one.seq: name for name in EXPERIMENTS for one in journal.read(0, 2) if name in str(one.body)}
@@ -95,8 +95,8 @@ def check_store(journal: Journal, clients: Sequence[RoamingClient]) -> None:
 
 @contextmanager
 def started(url: str, folder: Path, number: int) -> Iterator[list[Served]]:
-    """This many servers of one store."""
-    folders = [folder / f"replica-{place}" for place in range(number)]
+    """Start this many servers on one store."""
+    folders = [folder / f"replica-{index}" for index in range(number)]
     for one in folders:
         one.mkdir()
     with ExitStack() as stack:
@@ -131,7 +131,7 @@ def settle(replicas: Sequence[Served], url: str, names: Sequence[str]) -> int:
 
 
 def check_folds(replicas: Sequence[Served], url: str, names: Sequence[str]) -> None:
-    """All servers show the same, and their state is the fold of the journal, bit for bit."""
+    """Check that all servers show the same, and that their state is the fold of the journal, bit for bit."""
     last = settle(replicas, url, names)
     for name in names:
         first, *others = [document(served, name) for served in replicas]

@@ -1,4 +1,4 @@
-"""An engine at work, and what a store has lost of all that the engine acknowledged."""
+"""Work for an engine, and a check for acknowledged writes that its store has lost."""
 
 from collections.abc import Sequence
 from random import Random
@@ -18,7 +18,7 @@ from tests.support.clients.memory import Memory, disagreement
 
 PATIENT = Settings("patient", ["blue", "green", "red"])
 HASTY = Settings("hasty", ["left", "right"], reward_wait=5.0, default_outcome=0.0)
-STEP = MICROSECONDS  # by which the clock moves between two requests
+STEP = MICROSECONDS  # from one request to the next
 BEGAN = 1_700_000_000 * MICROSECONDS
 
 
@@ -91,7 +91,7 @@ class Work:
         self._next()
 
     def decide(self) -> None:
-        """A few requests in one batch. One of them repeats an earlier one."""
+        """Send a few requests in one batch. One of them repeats an earlier one."""
         asked = []
         for _ in range(self._random.randint(1, 3)):
             name = self._random.choice(("patient", "hasty"))
@@ -121,23 +121,23 @@ class Work:
             self.facts += [Told(*one) for one in sent]
 
     def expire(self) -> None:
-        """Some waits end."""
+        """Let some waits end."""
         self._time += 2 * STEP
         self.engine.expire()
 
     def snapshot(self) -> None:
-        """The state is saved."""
+        """Save a snapshot."""
         self.engine.snapshot()
 
     def admit(self) -> None:
-        """A key is made, as another process would."""
+        """Create a key, as another process would."""
         id = f"{self._random.getrandbits(64):x}"
         self._journal.add_key(Key(id, b"", "admin", None, self._time))
         self.facts.append(Admitted(id))
 
 
 def memory_of(facts: Sequence[Fact]) -> Memory:
-    """What the facts say of reports."""
+    """Collect the reports among the facts."""
     memory = Memory()
     for fact in facts:
         if isinstance(fact, Sent):
@@ -148,7 +148,7 @@ def memory_of(facts: Sequence[Fact]) -> Memory:
 
 
 def lost(engine: Engine, facts: Sequence[Fact]) -> list[str]:
-    """What was acknowledged and is missing, changed, or there twice."""
+    """List acknowledged facts that are missing, changed or stored twice."""
     journal, memory = engine.journal, memory_of(facts)
     keys = {key.id for key in journal.keys()}  # noqa: SIM118
     found = [f"the key {fact.id}" for fact in facts if isinstance(fact, Admitted) and fact.id not in keys]
@@ -158,7 +158,7 @@ def lost(engine: Engine, facts: Sequence[Fact]) -> list[str]:
 
 
 def is_kept(engine: Engine, fact: Chosen) -> bool:
-    """Whether the decision is there, unchanged and alone under its key and place."""
+    """Whether the decision is stored unchanged, and is the only one with its key and position."""
     experiment = engine.fold.by_name.get(fact.experiment)
     if experiment is None:
         return False
@@ -170,7 +170,7 @@ def is_kept(engine: Engine, fact: Chosen) -> bool:
 
 
 def are_kept(journal: Journal, id: str, sent: list[float], told: list[float]) -> bool:
-    """Whether each acknowledged outcome is there once, in order. Others were sent and not answered."""
+    """Whether each acknowledged outcome is stored once, in order. Outcomes without an answer may be there too."""
     decoded = ids.decode(id)
     assert decoded is not None
     history = journal.history(decoded.seq)

@@ -49,10 +49,10 @@ class Asker:
         self._name, self.served, self._number = name, served, 0
         self.answers: list[Answered] = []
         self.memory = Memory()
-        self.unknown: list[Call] = []  # those without an answer, or with a refusal
+        self.unknown: list[Call] = []  # requests without an answer, or with a refusal
 
     def ask(self, over: Event) -> None:
-        """Until it is over."""
+        """Ask and report until `over` is set."""
         with self.served.client() as http:
             while not over.is_set():
                 self._number += 1
@@ -62,7 +62,7 @@ class Asker:
                     over.wait(PAUSE)
 
     def send(self, http: httpx.Client, call: Call) -> dict[str, Any] | None:
-        """Returns what was acknowledged, or None. A repeated request must get the same answer."""
+        """Send a request. Returns the acknowledged document or None. A repeated request must get the same answer."""
         sent_at, status = time.monotonic(), 0
         headers = {"Idempotency-Key": call.key} if call.key else {}
         try:
@@ -91,18 +91,18 @@ class Asker:
         return calls
 
     def since(self, began: float) -> list[Answered]:
-        """What was answered since then."""
+        """The answers since that time."""
         return [one for one in self.answers if one.at > began]
 
 
 def report_of(decision: dict[str, Any], number: int) -> Call:
-    """An outcome that depends on the decision only, so that it is the same however often it is sent."""
+    """A report whose reward depends only on the number, so that every retry sends the same."""
     return Call(f"/v1/decisions/{decision['decision_id']}/feedback", {"reward": number % 10 / 10})
 
 
 @contextmanager
 def asking(askers: Sequence[Asker]) -> Iterator[None]:
-    """All clients at once. Errors that they find are raised at the end."""
+    """Run all clients at once. Raises their errors at the end."""
     over = Event()
     with ThreadPoolExecutor(len(askers)) as pool:
         asked = [pool.submit(asker.ask, over) for asker in askers]
@@ -115,19 +115,19 @@ def asking(askers: Sequence[Asker]) -> Iterator[None]:
 
 
 def wait_for_answers(askers: Sequence[Asker], number: int = 10) -> None:
-    """All have got some more decisions."""
+    """Wait until each client has got this many more decisions."""
     before = [len(asker.memory.got) for asker in askers]
     until(lambda: all(len(asker.memory.got) >= n + number for asker, n in zip(askers, before, strict=True)))
 
 
 def metrics(served: Served) -> dict[str, float]:
-    """Those that concern the whole server."""
+    """The metrics without labels, which describe the whole server."""
     lines = served.get("/metrics").raise_for_status().text.splitlines()
     return {name: float(value) for name, value in (line.split() for line in lines if re.match(r"\w+ \S+$", line))}
 
 
 def check(replicas: Sequence[Served], url: str, askers: Sequence[Asker]) -> None:
-    """Nothing acknowledged is lost, everything that was sent is there once, and all servers agree."""
+    """Check that nothing acknowledged is lost, every request had one effect, and all servers agree."""
     check_folds(replicas, url, [NAME])
     with closing(PostgresJournal(url)) as journal:
         verdict, found = verify(journal), list(entries(journal))
@@ -142,7 +142,7 @@ def check(replicas: Sequence[Served], url: str, askers: Sequence[Asker]) -> None
 
 
 def seq_of(id: str) -> int:
-    """The position of a decision in the journal."""
+    """The number of a decision's entry in the journal."""
     decoded = decode(id)
     assert decoded is not None
     return decoded.seq
