@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent.parent
 BLOCKS = {
     f"{path.name}-{number}": block
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    if path != ROOT / "docs" / "service.md"  # it needs a service: test_quickstart.py
+    if path != ROOT / "docs" / "service.md"  # needs a service. test_quickstart.py runs it.
     for number, block in enumerate(re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL), 1)
 }
 
@@ -47,7 +47,7 @@ def test_no_example_is_forgotten() -> None:
         "interrupted.py",
         "small_games.py",
         "make_log.py",
-        "visitors.py",  # needs a service: test_deployment.py
+        "visitors.py",  # needs a service. test_deployment.py runs it.
     }
 
 

@@ -1,4 +1,4 @@
-"""The files of deploy/: each is taken by the program it is for, and nginx repeats only what may be repeated."""
+"""Each file of deploy/ works with its program. nginx retries only requests that are safe to retry."""
 
 import re
 import shutil
@@ -35,7 +35,7 @@ def test_the_page_names_every_file() -> None:
 
 
 class Replica:
-    """Counts requests, and answers each with a status; with 0 it hangs up instead, with 1 it begins a stream."""
+    """Counts requests and answers each with a status. Status 0 closes the connection, and status 1 begins a stream."""
 
     def __init__(self, status: int) -> None:
         self.status, self.heard, self._closed = status, 0, Event()
@@ -57,13 +57,13 @@ class Replica:
 
     def close(self) -> None:
         self._closed.set()
-        with suppress(OSError):  # a second time
+        with suppress(OSError):  # already closed
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
 
 class Proxy:
-    """nginx as it is shipped, before two replicas of the test's."""
+    """nginx with the shipped configuration, in front of two fake replicas."""
 
     def __init__(self, folder: Path, failing: int, *, is_patient: bool = True) -> None:
         self.nginx, self.well, self.port = Nginx(folder), Replica(200), free_port()
@@ -77,7 +77,7 @@ class Proxy:
         self.nginx.run()
 
     def statuses(self, method: str, path: str, **headers: str) -> set[int]:
-        """Of some requests, which the replicas get in turn."""
+        """The statuses of four requests, which go to the replicas in turn."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         url = f"http://127.0.0.1:{self.port}{path}"
         return {httpx.request(method, url, headers=named, trust_env=False).status_code for _ in range(4)}
@@ -96,7 +96,7 @@ def proxy(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Proxy]:
 
 
 def test_when_all_have_refused_for_a_while_they_are_soon_asked_again(tmp_path: Path) -> None:
-    """PostgreSQL was away."""
+    """This happens after PostgreSQL was down."""
     with closing(Proxy(tmp_path, 503, is_patient=False)) as proxy:
         proxy.well.status = 503
         for _ in range(5):
@@ -180,7 +180,7 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     unit = tmp_path / "belated@8321.service"
     unit.write_text(words.replace("/opt/belated/bin/belated", str(belated)))
     program = shutil.which("systemd-analyze")
-    if program is None:  # then at least its form
+    if program is None:  # check at least the form
         assert all(re.fullmatch(r"(#.*|\[\w+\]|[A-Z]\w+=.*|)", line) for line in words.splitlines())
         return
     done = subprocess.run([program, "verify", str(unit)], capture_output=True, text=True, check=False)  # noqa: S603
@@ -191,7 +191,7 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
 
 
 def files_of(service: dict[str, Any]) -> list[str]:
-    """What a service of the compose file takes from this folder."""
+    """The files of this folder that a service of the compose file uses."""
     mounted = [one.split(":")[0] for one in service.get("volumes", []) if one.startswith(".")]
     build = service.get("build")
     return mounted if build is None else [*mounted, f"{build['context']}/{build['dockerfile']}"]

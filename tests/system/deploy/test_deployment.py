@@ -1,4 +1,4 @@
-"""docs/deployment.md does what it says: its commands give two replicas behind nginx, and a dashboard that moves."""
+"""The commands of docs/deployment.md work. They give two replicas behind nginx, and a live dashboard."""
 
 import re
 import shutil
@@ -27,7 +27,7 @@ VERIFIED = "the same, bit for bit"
 
 @pytest.fixture(scope="module")
 def machine(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
-    """After all of section 1 but its first block, which installs, and its last, which stops a replica."""
+    """A machine after section 1, without the first block, which installs, and the last, which stops a replica."""
     compile_kernels()
     install, *rest, stop = blocks(1)
     assert "apt-get install" in install
@@ -45,7 +45,7 @@ def machine(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def becomes(condition: Callable[[], bool]) -> bool:
-    """Whether it is so soon."""
+    """Whether the condition becomes true within the timeout."""
     deadline = time.monotonic() + PAGE_TIMEOUT
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -132,7 +132,7 @@ def test_without_one_replica_the_service_goes_on(machine: Machine) -> None:
 
 
 def test_an_upgrade_begins_with_the_migration(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A replica of the old release goes on while it is connected, and is of no use once it must connect again."""
+    """A replica of the old release works until it must reconnect."""
     with Served(tmp_path, "--store", database) as old:
         old.post("/v1/experiments", {"name": "layout", "arms": ["blue", "green"]})
         newer = (*postgres_schema.STEPS, "ALTER TABLE journal ADD COLUMN later text;\n")

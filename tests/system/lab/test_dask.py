@@ -1,4 +1,4 @@
-"""Sweeps on Dask: the same bits as here, whoever dies in the middle."""
+"""Sweeps on Dask give the same bits as local ones, even if processes die on the way."""
 
 import io
 import logging
@@ -55,7 +55,7 @@ def client(cluster: Any) -> Iterator[Any]:
 
 @pytest.fixture
 def strict(tmp_path: Path) -> Iterator[Any]:
-    """Two workers, replaced when they die, and a scheduler that blames every task on a worker for its first death."""
+    """Two workers that are replaced when they die. The scheduler blames every task of a worker for its first death."""
     blame_at_once = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
     with (
         processes.scheduler(tmp_path, **blame_at_once) as address,
@@ -148,7 +148,7 @@ def test_a_game_that_kills_its_workers_is_named(strict: Any, tmp_path: Path) -> 
         ClusterError, match=r"5 workers died while they were busy with crashing, seed 1\. See their logs"
     ):
         compare(comparison, client=strict, folder=tmp_path)
-    assert same(compare(comparison, folder=tmp_path), compare(comparison))  # whatever was finished there
+    assert same(compare(comparison, folder=tmp_path), compare(comparison))  # with the games that were finished
 
 
 def test_an_error_in_a_game_is_the_same_as_here(client: Any) -> None:
@@ -204,7 +204,7 @@ def test_progress_counts_games_and_rounds(client: Any, monkeypatch: Any) -> None
 
 
 def fails(capsys: Any, monkeypatch: Any, *arguments: str) -> str:
-    """What the command line says of an error, without a traceback."""
+    """Run the command and return its error message. There must be no traceback."""
     monkeypatch.setattr("sys.argv", ["belated", "compare", *arguments])
     with pytest.raises(SystemExit) as stop:
         cli.main()
@@ -262,7 +262,7 @@ def test_workers_that_would_not_give_the_same_bits_are_refused(tmp_path: Path, m
             with processes.worker(address, tmp_path, PYTHONPATH=path), pytest.raises(ClusterError, match=message):
                 compare(small, client=client, tell=messages.append)  # the worker is still starting
             assert messages == [f"No worker has joined {address} yet. Waiting for one."]
-            while client.run(os.getpid):  # until the scheduler knows that it is gone
+            while client.run(os.getpid):  # until the scheduler notices that it is gone
                 time.sleep(0.05)
         monkeypatch.setattr(dask_games, "_check", lambda *_: None)  # as if it joined after the check
         with (

@@ -1,4 +1,4 @@
-"""Lag is delay: the regret of real copies against that of one learner, over many seeds."""
+"""Lag acts like delay. The regret of real copies equals that of one learner with longer delays, over many seeds."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ OTHER_DELAYS = [name for name in DELAYS if name != "lost"]
 
 
 def errors_above(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    """The difference of two means, in its standard errors."""
+    """The difference of two means, in standard errors."""
     errors = [values.std(ddof=1) / np.sqrt(len(values)) for values in (first, second)]
     return float((first.mean() - second.mean()) / np.hypot(*errors))
 
@@ -37,7 +37,7 @@ def test_the_effective_delay_explains_the_regret_of_real_copies(tuning: Tuning, 
     plain, later = single(problem.delays), single(lab.Lagged(problem.delays, LAG))
     copies = lab.replicas.play_apart(tuning, problem, SEEDS, replicas=2, lag=LAG, checkpoints=end).expected[:, -1]
     assert abs(errors_above(copies, single(lab.Replicated(problem.delays, 2, LAG)))) < 3.5
-    assert errors_above(later, copies) > 5  # so neither with the whole lag nor without it
+    assert errors_above(later, copies) > 5  # so the whole lag is too much
     assert errors_above(copies, plain) > 2.5
     journal = lab.replicas.play(tuning, problem, SEEDS, replicas=3, lag=LAG, checkpoints=[50, 400])
     assert errors_above(journal.regret[:, -1], later) < 3.5  # its rates are older, which may help

@@ -1,4 +1,4 @@
-"""What docs/sweeps.md says can be typed."""
+"""The commands of docs/sweeps.md work."""
 
 import os
 import re
@@ -32,7 +32,7 @@ def run(command: str, folder: Path) -> str:
 
 
 def test_the_commands_run_as_they_stand(tmp_path: Path) -> None:
-    """The addresses aside; the workers are started in a folder of their own."""
+    """Only the addresses are changed. The workers run in a separate folder."""
     alone, local, schedule, work, together = blocks("sh")
     assert "results.csv" in run(alone, tmp_path)
     first = (tmp_path / "results" / "results.csv").read_bytes()

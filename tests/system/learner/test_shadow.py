@@ -1,4 +1,4 @@
-"""The shadow: its transcription in more games, and its measured certificate on every problem of the lab."""
+"""The shadow equals its transcription in more games. Its measured certificate holds on every problem of the lab."""
 
 from itertools import product
 

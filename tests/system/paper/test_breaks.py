@@ -1,4 +1,4 @@
-"""The verdicts can turn red: each theorem's code is broken on purpose, in a copy, and the claim must notice."""
+"""The verdicts can fail. Each test breaks a theorem's code in a copy, and the claim must notice."""
 
 import json
 import os
@@ -87,14 +87,14 @@ BREAKS = {
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One copy for all breaks: kernels that a break leaves alone are compiled once."""
+    """One copy for all breaks, so that unchanged kernels are compiled once."""
     folder = tmp_path_factory.mktemp("broken")
     return Path(shutil.copytree(SOURCE, folder / "belated", ignore=shutil.ignore_patterns("__pycache__")))
 
 
 @contextmanager
 def broken_source(path: Path, lines: dict[str, str]) -> Iterator[None]:
-    """Replace lines of a file, and put them back with its old time, by which Numba knows what it has compiled."""
+    """Replace lines of a file meanwhile. Restores its modification time too, because Numba's cache checks it."""
     before, times = path.read_text(), (path.stat().st_atime_ns, path.stat().st_mtime_ns)
     text = before
     for right, wrong in lines.items():

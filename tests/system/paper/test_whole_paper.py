@@ -33,7 +33,7 @@ def test_some_claims_only_in_the_order_of_the_paper_and_with_another_seed(tmp_pa
 
 
 def test_the_whole_paper_holds_within_two_minutes(tmp_path: Path) -> None:
-    started = time.process_time()  # of all threads: other tests run beside this one, and `make bench` times it alone
+    started = time.process_time()  # CPU time, because other tests run too. `make bench` measures the elapsed time.
     result = runner.invoke(cli.app, ["paper", "--out", str(tmp_path)], catch_exceptions=False)
     seconds = time.process_time() - started
     assert result.exit_code == 0

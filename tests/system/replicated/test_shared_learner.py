@@ -1,4 +1,4 @@
-"""Copies of a learner agree, and their certificate holds: every tuning, many histories."""
+"""Copies of a learner agree and their certificate holds, for every tuning and many histories."""
 
 from itertools import product
 
@@ -13,7 +13,7 @@ from tests.replicated.test_shared_learner import (
 )
 from tests.support.catalogue import TUNINGS
 
-REPLICAS = [(1, 0), (2, 0), (2, 4), (3, 12), (3, 60)]  # and how far they lag
+REPLICAS = [(1, 0), (2, 0), (2, 4), (3, 12), (3, 60)]  # the number of replicas and their lag
 
 
 @pytest.mark.parametrize("tuning", [Simple(), Advanced(), Advanced(scale=3.0)], ids=repr)

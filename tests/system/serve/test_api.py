@@ -1,4 +1,4 @@
-"""The API of a real server: one effect for retries, lists without gaps, exports that are complete, and metrics."""
+"""The API of a real server. Retries have one effect, and lists and exports are complete. Also metrics."""
 
 import csv
 import io
@@ -27,7 +27,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def filled(served: Served) -> str:
-    """An experiment with everything in it: open, reported, amended and expired decisions, and a change of arms."""
+    """An experiment with reported, amended and expired decisions, and a change of arms."""
     body = {"name": "filled", "arms": ["blue", 'gr"een', "röt, ☕"], "reward_wait": 0.001, "default_outcome": 0.5}
     assert served.post("/v1/experiments", body).status_code == 201
     made = decide(served, "filled", 40)
@@ -54,7 +54,7 @@ def report(served: Served, decision: dict[str, Any], reward: float, **more: Any)
 
 
 def wait_until(served: Served, name: str, is_so: Any) -> None:
-    """Follow the experiment until it is so."""
+    """Follow the experiment's stream until the condition holds."""
     with httpx.stream("GET", f"{served.url}/v1/experiments/{name}/live", timeout=30) as answer:
         for line in answer.iter_lines():
             if line.startswith("data: ") and is_so(httpx.Response(200, content=line[6:]).json()):
@@ -68,7 +68,7 @@ def created(served: Served, name: str, **settings: Any) -> str:
 
 
 def listed(served: Served, path: str, field: str, limit: int) -> list[Any]:
-    """All of a list, page by page."""
+    """Read a whole list, page by page."""
     found, cursor = [], "0"
     while True:
         page = served.get(f"{path}?limit={limit}&cursor={cursor}").json()
@@ -188,7 +188,7 @@ def test_the_exports_are_the_list(served: Served, filled: str, tmp_path: Path) -
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_replay_reads_an_export(served: Served, tmp_path: Path, ending: str) -> None:
-    """More than one page of it, and with decisions that still wait."""
+    """The export has more than one page, and some decisions are still open."""
     name = created(served, f"export-{ending}")
     for one in decide(served, name, 2500)[:300]:
         report(served, one, 0.75)
@@ -220,7 +220,7 @@ def test_an_experiment_without_decisions_has_an_export_without_rows(
 
 
 def metrics(served: Served) -> dict[tuple[str, str], float]:
-    """By name and the one label that matters."""
+    """The metrics by name and by the one label that matters."""
     families = text_string_to_metric_families(served.get("/metrics").text)
     found = {}
     for sample in (sample for family in families for sample in family.samples):

@@ -1,4 +1,4 @@
-"""What the service refuses, and how: problem documents with the right status, and nothing changed."""
+"""A refused request gets a problem document with the right status, and changes nothing."""
 
 import asyncio
 from collections.abc import Iterator
@@ -114,7 +114,7 @@ def test_a_page_that_cannot_be_is_refused(served: Served, path: str, query: str)
 
 
 def test_the_size_of_a_body_is_limited(served: Served) -> None:
-    """Whether it says how long it is or not."""
+    """With and without a Content-Length header."""
     body = b'{"size": 1' + b" " * (2 * MEGABYTE) + b"}"
     headers = {"Content-Type": "application/json"}
     assert_problem(send(served, "POST", BATCH, content=body, headers=headers), 413, "2,097,152")
@@ -139,7 +139,7 @@ def test_only_json_is_read(served: Served) -> None:
     for media in ("application/json; charset=utf-8", "Application/JSON"):
         answer = send(served, "POST", BATCH, content=b'{"size": 1}', headers={"Content-Type": media})
         assert answer.status_code == 201
-    assert send(served, "POST", DECISIONS).status_code == 201  # nothing at all is fine where nothing need be said
+    assert send(served, "POST", DECISIONS).status_code == 201  # an empty body is fine if every field is optional
 
 
 @pytest.mark.parametrize("key", ["", "x" * 201, "tab\there"])
@@ -183,7 +183,7 @@ def test_other_methods_are_refused_and_the_right_ones_told(served: Served, path:
     "host", ["evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.nip.io", "[", ""]
 )
 def test_a_foreign_host_is_not_answered(served: Served, host: str) -> None:
-    """Else a page could name this machine by a domain of its own and read everything (DNS rebinding)."""
+    """Otherwise a web page could point its domain at this machine and read everything (DNS rebinding)."""
     for method, path in (("GET", "/v1/experiments"), ("POST", DECISIONS), ("GET", "/metrics"), ("GET", "/healthz")):
         assert_problem(send(served, method, path, headers={"Host": host}), 403, "belated keys create")
 
@@ -230,7 +230,7 @@ class Stuck:
         return self._engine.process(requests)
 
     def catch_up(self) -> None:
-        """There is nobody else."""
+        """No other server writes."""
 
     def expire(self) -> int:
         return 0

@@ -1,4 +1,4 @@
-"""The clients: the same operations, retries that have one effect, and problems in the service's own words."""
+"""Both clients have the same operations. Retries have one effect, and errors repeat the service's words."""
 
 import asyncio
 import inspect
@@ -27,7 +27,7 @@ Answer = httpx.Response | Exception
 
 
 class Faked:
-    """A service that gives prepared answers, and remembers what it was sent and how long the client slept."""
+    """A fake service with prepared answers. It records the requests and how long the client slept."""
 
     def __init__(self, *answers: Answer) -> None:
         self._answers = iter(answers)
@@ -48,7 +48,7 @@ Run = Callable[..., Any]
 
 @pytest.fixture(params=["Client", "AsyncClient"])
 def run(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs an operation with either client against a faked service."""
+    """Runs an operation with one of the clients against a fake service."""
 
     def run_plain(faked: Faked, use: Use, **options: Any) -> Any:
         monkeypatch.setattr("belated.client.time.sleep", faked.slept.append)

@@ -1,4 +1,4 @@
-"""The dashboard, in a real browser against a real server: what it shows is what the server says, live."""
+"""The dashboard in a real browser with a real server. It shows what the server says, live."""
 
 import shlex
 import shutil
@@ -28,7 +28,7 @@ class Server(Protocol):
     def url(self) -> str: ...
 
 
-@pytest.fixture(scope="module")  # not longer: Playwright holds an event loop, which other files may want for themselves
+@pytest.fixture(scope="module")  # Playwright holds an event loop, which other files may need
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
@@ -38,7 +38,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def unchecked_page(browser: Browser) -> Iterator[Page]:
-    """A page for tests in which a request is meant to fail, which a browser puts on its console."""
+    """A page for tests in which a request must fail. The browser logs such a failure to its console."""
     context = browser.new_context()
     yield context.new_page()
     context.close()
@@ -46,7 +46,7 @@ def unchecked_page(browser: Browser) -> Iterator[Page]:
 
 @pytest.fixture
 def page(unchecked_page: Page, server: Server) -> Iterator[Page]:
-    """A page that may neither complain nor talk to anyone but its server."""
+    """A page that must log no error or warning, and send requests only to its server."""
     complaints: list[str] = []
     addresses: list[str] = []
 
@@ -104,7 +104,7 @@ def unfold(page: Page) -> None:
 
 
 def focused(page: Page) -> str:
-    """The id, label or text of what has the focus, whichever it has first."""
+    """The id, label or text of the focused element."""
     script = "node => node.id || node.getAttribute('aria-label') || node.textContent"
     return str(page.locator("*:focus").evaluate(script))
 
@@ -186,7 +186,7 @@ def test_the_numbers_are_those_of_the_api(page: Page, server: Server) -> None:
         else:
             assert number(page, f"estimate-{arm['name']}") == pytest.approx(arm["estimate"], abs=6e-4)
     assert any(arm["estimate"] is not None for arm in said["arms"])
-    is_slow = said["store"]["last_commit_ms"] > 100  # a busy disk is none of the page's faults
+    is_slow = said["store"]["last_commit_ms"] > 100  # a busy disk is not the page's fault
     expect(page.get_by_test_id("store-state")).to_have_text("Slow" if is_slow else "Healthy")
     expect(page.locator("#history canvas")).to_be_visible()
     shown = [int(cell) for cell in page.locator("#delays-table td").all_text_contents()]
@@ -374,7 +374,7 @@ def test_an_unknown_experiment_is_told(unchecked_page: Page, server: Server) -> 
 
 
 def test_a_server_with_keys_is_asked_with_one(unchecked_page: Page, server: Server) -> None:
-    """The server's own refusal is tested elsewhere: here the browser is told 401 unless the header is there."""
+    """Other tests check the server's refusal. Here the browser gets 401 unless the header is right."""
 
     def guard(route: Route) -> None:
         if route.request.headers.get("authorization") == "Bearer right":
@@ -394,7 +394,7 @@ def test_a_server_with_keys_is_asked_with_one(unchecked_page: Page, server: Serv
             expect(page.get_by_role("alert").filter(has_text="did not accept")).to_be_visible()
     expect(page.get_by_test_id("decisions")).to_have_text("1")
     expect(page.get_by_test_id("decide")).to_contain_text("Authorization: Bearer $BELATED_KEY")
-    page.reload()  # the tab remembers
+    page.reload()  # the tab remembers the key
     expect(page.get_by_test_id("decisions")).to_have_text("1")
     with page.expect_request("**/export.csv") as request, page.expect_download() as download:
         page.get_by_test_id("export-csv").click()
@@ -405,7 +405,7 @@ def test_a_server_with_keys_is_asked_with_one(unchecked_page: Page, server: Serv
 
 
 class Wire:
-    """A connection to the server that can be cut, so that for the page the server is gone."""
+    """A connection to the server that can be cut, so that the page loses the server."""
 
     def __init__(self, url: str) -> None:
         address = urlsplit(url)
@@ -441,7 +441,7 @@ class Wire:
             end.close()
         self.ends.clear()
 
-    def mend(self) -> None:
+    def reconnect(self) -> None:
         self.listener = socket.create_server(("127.0.0.1", self.port))
         self.listen()
 
@@ -457,7 +457,7 @@ def test_the_page_survives_a_server_that_goes_away(unchecked_page: Page, server:
     expect(status).to_contain_text("Connection lost")
     expect(unchecked_page.get_by_test_id("decisions")).to_have_text("0")
     decide(server)
-    wire.mend()
+    wire.reconnect()
     expect(status).to_have_text("Live")
     expect(unchecked_page.get_by_test_id("decisions")).to_have_text("1")
     decide(server)

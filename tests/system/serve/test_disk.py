@@ -1,4 +1,4 @@
-"""A disk that is full or fails: what was acknowledged stays, nothing more is, and the service says so."""
+"""The disk gets full or fails. Acknowledged writes stay, later ones are refused, and the service says so."""
 
 import json
 import resource
@@ -23,7 +23,7 @@ from tests.support.service import Served
 
 STORE = "store.db"
 STEPS = 20
-ROOM = 2**20  # bytes that a file may have on the full disk; the WAL is the first to want more
+ROOM = 2**20  # bytes that a file may have on the full disk. The WAL reaches this limit first.
 FULL = apsw.FullError("database or disk is full")
 BROKEN = apsw.IOError("disk I/O error")
 
@@ -34,7 +34,7 @@ class Fault:
     def __init__(self, kind: Operation, number: int, error: apsw.Error, *, lasts: bool) -> None:
         self._kind, self._number, self._error, self._lasts = kind, number, error, lasts
         self._count = 0
-        self.files: set[str] = set()  # in which something failed
+        self.files: set[str] = set()  # those with a failed operation
 
     def __call__(self, operation: Operation, name: str) -> None:
         self._count += operation == self._kind
@@ -45,7 +45,7 @@ class Fault:
 
 
 def refusal(work: Work, journal: SQLiteJournal) -> StoreError | None:
-    """Work until a decision or report is refused, if one is. A failed snapshot or key is no reason to refuse others."""
+    """Work until a decision or report is refused, if any is. A failed snapshot or key does not count."""
     for step in range(STEPS):
         name = work.choose()
         try:
@@ -54,13 +54,13 @@ def refusal(work: Work, journal: SQLiteJournal) -> StoreError | None:
             if name in ("decide", "report", "expire"):
                 return error
         if step % 3 == 2:
-            with suppress(apsw.Error):  # SQLite says nothing of a failed checkpoint: what was committed is in the WAL
+            with suppress(apsw.Error):  # a failed checkpoint is harmless, because commits are in the WAL
                 journal._db.wal_checkpoint()
     return None
 
 
-def refused_for_good(work: Work, cause: str) -> None:
-    """Whatever is asked now gets the same answer, though the disk may be well again; reading goes on."""
+def assert_stays_refused(work: Work, cause: str) -> None:
+    """Check that writes stay refused even if the disk has recovered, and that reads still work."""
     known = [fact.id for fact in work.facts if hasattr(fact, "arm")]
     asked: list[Request] = [Create(Settings("another", ["a"]))]
     asked += [Ask(name) for name in work.engine.fold.by_name]
@@ -98,7 +98,7 @@ def test_a_fault_at_any_operation(kind: Operation, error: apsw.Error, lasts: boo
 
 
 def meet(fault: Fault, cause: str, seed: int) -> tuple[bool, bool]:
-    """A life with a fault, then a power cut, then another; (there was nothing left to fail, something was refused)."""
+    """Run with a fault, cut the power, and restart. Returns whether no fault occurred, and whether work was refused."""
     disk, facts, is_refused = Disk(), list[Fact](), False
     disk.listen = fault
     with mounted(disk) as folder:
@@ -119,7 +119,7 @@ def meet(fault: Fault, cause: str, seed: int) -> tuple[bool, bool]:
 
 
 def open_store(folder: str, cause: str) -> SQLiteJournal | None:
-    """None if the disk fails so early that there is no store; the error says why."""
+    """Open the store. Returns None if the disk fails before there is one, with an error that names the cause."""
     try:
         return SQLiteJournal(STORE, vfs=folder)
     except StoreError as error:
@@ -129,7 +129,7 @@ def open_store(folder: str, cause: str) -> SQLiteJournal | None:
 
 
 def work_until_refused(journal: SQLiteJournal, facts: list[Fact], cause: str) -> bool:
-    """Whether something was refused; then all that comes after must be, too."""
+    """Return whether a request was refused. If so, check that all later ones are refused too."""
     journal._db.execute("PRAGMA wal_autocheckpoint = 0").fetchall()
     work = Work(journal, seeded(7), facts)
     try:
@@ -139,13 +139,13 @@ def work_until_refused(journal: SQLiteJournal, facts: list[Fact], cause: str) ->
         refused = error
     if refused is not None:
         assert cause in str(refused)
-        refused_for_good(work, cause)
+        assert_stays_refused(work, cause)
     return refused is not None
 
 
 @contextmanager
 def little_room() -> Iterator[None]:
-    """Processes started here cannot make a file larger than ROOM: a disk that gets full, without being one."""
+    """Limit the files of processes started here to ROOM bytes, which simulates a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (ROOM, before[1]))
     try:
@@ -155,7 +155,7 @@ def little_room() -> Iterator[None]:
 
 
 def decide_until_refused(url: str) -> tuple[list[dict[str, Any]], httpx.Response]:
-    """The decisions that were acknowledged, and the first answer that is none."""
+    """Return the acknowledged decisions, and the first response that is a refusal."""
     acknowledged = []
     with httpx.Client(base_url=url) as http:
         while (response := http.post("/v1/experiments/layout/decisions")).status_code == 201:
@@ -164,7 +164,7 @@ def decide_until_refused(url: str) -> tuple[list[dict[str, Any]], httpx.Response
 
 
 def test_a_service_whose_disk_gets_full_says_so_and_keeps_what_it_acknowledged(tmp_path: Path) -> None:
-    with Served(tmp_path) as served:  # with room: what is compiled for the first time is cached in files too
+    with Served(tmp_path) as served:  # without the limit, because compiled kernels are cached in files too
         assert served.post("/v1/experiments", {"name": "layout", "arms": ["blue", "green"]}).status_code == 201
         first = served.post("/v1/experiments/layout/decisions").json()
         assert served.post(f"/v1/decisions/{first['decision_id']}/feedback", {"reward": 0.25}).status_code == 200
@@ -201,7 +201,7 @@ def test_a_service_whose_disk_gets_full_says_so_and_keeps_what_it_acknowledged(t
 
 
 def assert_all_there(served: Served, first: dict[str, Any], acknowledged: list[dict[str, Any]]) -> None:
-    """The service still tells what it acknowledged."""
+    """Check that the service still shows what it acknowledged."""
     told = served.get(f"/v1/decisions/{first['decision_id']}").json()
     assert [one["value"] for one in told["outcomes"]] == [0.25]
     listed = served.get("/v1/experiments/layout/decisions?limit=1000").json()["decisions"]

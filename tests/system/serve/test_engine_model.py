@@ -6,7 +6,7 @@ from tests.serve.test_engine_model import SETTINGS, Engines
 
 
 class ManyEngines(Engines):
-    """The same rules. A class of its own has settings of its own."""
+    """The same rules in a separate class, which can have other settings."""
 
 
 TestEngine = ManyEngines.TestCase

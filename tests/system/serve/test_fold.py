@@ -1,4 +1,4 @@
-"""State is a fold of the journal: more histories and tunings than the quick check."""
+"""The state is a fold of the journal, for more histories and tunings than the quick check."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The journal in PostgreSQL: the contract of every journal."""
+"""The journal in PostgreSQL keeps the journal contract."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Keys: only hashes are kept, and every route lets in exactly those who may."""
+"""The store keeps only hashes of keys. Every route accepts exactly the keys that are allowed."""
 
 import hmac
 import subprocess
@@ -24,7 +24,7 @@ from tests.support.service import NO_TLS, Served
 runner = CliRunner()
 LAYOUT = {"name": "layout", "arms": ["blue", "green"]}
 DECIDE, REPORT, ADMIN = {"decide", "admin"}, {"report", "admin"}, {"admin"}
-WHO_MAY: dict[tuple[str, str], set[str] | None] = {  # written by hand; None: everybody, even without a key
+WHO_MAY: dict[tuple[str, str], set[str] | None] = {  # written by hand. None means everybody, even without a key.
     ("GET", "/healthz"): None,
     ("GET", "/readyz"): None,
     ("GET", "/openapi.json"): None,
@@ -48,8 +48,8 @@ WHO_MAY: dict[tuple[str, str], set[str] | None] = {  # written by hand; None: ev
     ("GET", "/v1/decisions/{decision_id}"): ADMIN,
     ("GET", "/v1/store"): ADMIN,
 }
-WHOLE = {"/metrics", "/v1/store"}  # not for a key of one experiment, whichever
-OWN_PART = {("GET", "/v1/experiments"), ("GET", "/v1/live"), ("POST", "/v1/feedback")}  # shows or takes what is its own
+WHOLE = {"/metrics", "/v1/store"}  # not allowed for a key of one experiment
+OWN_PART = {("GET", "/v1/experiments"), ("GET", "/v1/live"), ("POST", "/v1/feedback")}  # for the key's experiment only
 BODIES: dict[str, Any] = {
     "/v1/experiments": LAYOUT,
     "/v1/experiments/{name}/decisions/batch": {"size": 2},
@@ -93,7 +93,7 @@ def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Locked]:
 
 
 def call(locked: Locked, method: str, path: str, headers: dict[str, str], experiment: str = "layout") -> int:
-    """The status; a stream is left after its first line."""
+    """Send a request and return its status. The body is not read, because it may be a stream."""
     where = path.format(name=experiment, decision_id=locked.decisions[experiment])
     body = BODIES.get(path)
     if path == "/v1/feedback":
@@ -140,14 +140,14 @@ def test_every_route_lets_in_exactly_those_who_may(locked: Locked, method: str, 
 
 
 def expected(method: str, path: str, scope: str, experiment: str | None = None) -> set[int]:
-    """What a key gets that asks for the experiment `layout`; more than 409 and 422 would be somebody else's test."""
+    """The statuses that a key may get for the experiment `layout`. Other tests check when 409 and 422 occur."""
     may = WHO_MAY[method, path]
     if may is None:
         return {200}
     if scope not in may or (experiment is not None and path in WHOLE):
         return {403}
     if experiment == "other" and path.startswith("/v1/decisions/"):
-        return {404}  # it cannot know that there is such a decision
+        return {404}  # the key must not reveal that the decision exists
     if experiment == "other" and (method, path) not in OWN_PART:
         return {403}
     return {200, 201, 409, 422}
@@ -236,7 +236,7 @@ def test_a_store_is_not_made_by_looking_for_keys(tmp_path: Path) -> None:
 
 
 def test_secrets_are_compared_in_constant_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also for an unknown or malformed key, so that the time tells nothing."""
+    """This includes unknown and malformed keys, so that the response time reveals nothing."""
     journal = Driven(tmp_path).engine.journal
     key = keys.create(journal, "admin", None)
     gate, compared = Gate(journal.keys()), list[tuple[bytes, bytes]]()

@@ -1,4 +1,4 @@
-"""kill -9 and SIGTERM at any moment, under concurrent clients: what was acknowledged is there, once."""
+"""kill -9 and SIGTERM at random moments, with concurrent clients. Acknowledged writes are stored once."""
 
 import subprocess
 import sys
@@ -16,11 +16,11 @@ from tests.support.service import Served
 
 CLIENTS = 4
 KILLS = 50
-KILLS_BETWEEN_STOPS = 10  # a stop saves a snapshot, from which later lives start
+KILLS_BETWEEN_STOPS = 10  # a stop saves a snapshot, and later starts begin there
 
 
 def live(served: Served, crowd: Crowd, end: Callable[[], object]) -> None:
-    """What is left of the service's life: what was acknowledged before is there; then it ends under load."""
+    """Check that earlier writes are still there. Then send requests and end the service under load."""
     with ThreadPoolExecutor(len(crowd.clients)) as pool:
         list(pool.map(lambda client: client.look_back(served.url), crowd.clients))
         visits = [pool.submit(client.visit, served.url) for client in crowd.clients]
@@ -33,7 +33,7 @@ def live(served: Served, crowd: Crowd, end: Callable[[], object]) -> None:
 
 
 def check_file(folder: Path, crowd: Crowd) -> None:
-    """The stopped store is sound."""
+    """Check the store of a stopped service."""
     with closing(SQLiteJournal(folder / "belated.db")) as journal:
         check_store(journal, crowd.clients)
 
@@ -58,7 +58,7 @@ def test_fifty_kills_lose_and_repeat_nothing(server: Served) -> None:
 
 
 def test_a_stop_under_load_answers_what_it_accepted(server: Served) -> None:
-    """Whoever got no answer was not heard: the store has the decisions that were answered, and no others."""
+    """A request without an answer has no effect. The store holds exactly the decisions that were answered."""
     crowd = gather(server, 8)
     for _ in range(3):
         live(server, crowd, server.stop)

@@ -1,4 +1,4 @@
-"""Streams of events: the first at once, another after news, and an end when the service or the listener goes."""
+"""A stream sends the state at once and after each change. It ends when the service stops or the client leaves."""
 
 import asyncio
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def test_a_listener_hears_of_what_happens(server: Served, path: str) -> None:
         assert next(heard) == 1
         server.post("/v1/experiments/layout/decisions/batch", {"size": 9})
         assert next(heard) == 10
-        assert server.stop() == 0  # although somebody listens
+        assert server.stop() == 0  # even with an open stream
         assert list(heard) == []
 
 
@@ -47,7 +47,7 @@ def test_a_stream_of_nothing_is_not_found(server: Served) -> None:
 
 
 async def listen(app: Starlette, path: str, is_enough: Any) -> list[bytes]:
-    """What a listener gets who leaves when it is enough."""
+    """Return what a client receives. It disconnects as soon as `is_enough` is true."""
     sent: list[bytes] = []
     left = asyncio.Event()
 
@@ -68,7 +68,7 @@ async def listen(app: Starlette, path: str, is_enough: Any) -> list[bytes]:
 
 @pytest.mark.parametrize("path", ["/v1/live", "/v1/experiments/layout/live"])
 def test_a_stream_ends_when_nobody_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
-    """Else every page that was ever open would cost work for ever."""
+    """Otherwise a closed page would cost work forever."""
     monkeypatch.setattr(live, "PAUSE", 0.001)
     monkeypatch.setattr(live, "AGEING", 0.01)
     driven = Driven(tmp_path)
@@ -80,7 +80,7 @@ def test_a_stream_ends_when_nobody_listens(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_who_has_caught_up_says_so_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also if all that it was behind was folded before it noticed: then the journal brings no news."""
+    """The end of a lag is news by itself, because the journal may have no further entries."""
     monkeypatch.setattr(live, "PAUSE", 0.001)
     monkeypatch.setattr(live, "APART", 0.0)
     monkeypatch.setattr(live, "AGEING", 60.0)

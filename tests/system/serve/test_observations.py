@@ -24,7 +24,7 @@ def test_the_intervals_cover_what_they_say() -> None:
 
 
 def test_the_estimate_is_unbiased() -> None:
-    """Over many runs the mean of the estimates is the true mean, for arms drawn often and rarely alike."""
+    """Over many runs the mean of the estimates is the true mean, for frequent and for rare arms."""
     generator, runs, outcomes = np.random.default_rng(1), 600, 100
     found = np.zeros((runs, len(MEANS)))
     for run in range(runs):

@@ -1,4 +1,4 @@
-"""What the OpenAPI document says is true: of every answer to generated requests, sensible and senseless ones."""
+"""Every answer matches the OpenAPI document, for generated requests that are valid or invalid."""
 
 import json
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ CHECKS = [
     checks.response_headers_conformance,
     checks.negative_data_rejection,
 ]
-FINITE = [route for route in ROUTES if not route.path.endswith("/live")]  # streams of events: tests/test_live.py
+FINITE = [route for route in ROUTES if not route.path.endswith("/live")]  # test_live.py tests the streams
 NEGATABLE = [route for route in FINITE if route.takes is not None or route.is_paged]  # others take any text
 BY_NAME = {route.handler.__name__: route for route in FINITE}
 OFTEN = hypothesis_settings(
@@ -56,8 +56,8 @@ class World:
         config = SchemathesisConfig.from_dict({"seed": 1})
         self.schema = schemathesis.openapi.from_url(f"{served.url}/openapi.json", config=config)
 
-    def place(self, case: Any, decision: int) -> None:
-        """Name what is there, in place of what was generated."""
+    def use_existing(self, case: Any, decision: int) -> None:
+        """Replace generated names and ids by existing ones."""
         name = "closing" if case.operation.path.endswith("/close") else "seeded"  # others need it open
         known = {"name": name, "decision_id": self.decisions[decision]}
         for parameter in case.path_parameters or {}:
@@ -87,7 +87,7 @@ def test_every_answer_to_a_senseless_request_is_as_described(world: World, name:
 
 
 def answers(world: World, route: Route, mode: GenerationMode) -> set[int]:
-    """The statuses of many generated requests, half of which name what is there; each answer is checked."""
+    """Send many generated requests and check each answer. Half of them name existing things. Returns the statuses."""
     operation = world.schema[route.path][route.method]
     statuses: set[int] = set()
 
@@ -95,7 +95,7 @@ def answers(world: World, route: Route, mode: GenerationMode) -> set[int]:
     @given(case=operation.as_strategy(generation_mode=mode), is_placed=st.booleans(), decision=st.integers(0, 499))
     def run(case: Any, is_placed: bool, decision: int) -> None:
         if is_placed:
-            world.place(case, decision)
+            world.use_existing(case, decision)
         applied = [check for check in CHECKS if not (is_placed and check is checks.negative_data_rejection)]
         answer = case.call_and_validate(checks=applied, timeout=30)
         statuses.add(answer.status_code)
@@ -105,7 +105,7 @@ def answers(world: World, route: Route, mode: GenerationMode) -> set[int]:
 
 
 def test_every_example_works(world: World) -> None:
-    """As it stands; what it names is put there first."""
+    """Each example runs unchanged, after the things that it names are created."""
     described = world.served.get("/openapi.json").json()
     sent = 0
     for route in ROUTES:

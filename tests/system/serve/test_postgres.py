@@ -1,4 +1,4 @@
-"""PostgreSQL as a server: it stops and comes back, lags behind, is misconfigured, and its password stays a secret."""
+"""The PostgreSQL server stops, restarts, loses data or is misconfigured. Its password stays secret."""
 
 import json
 import time
@@ -29,7 +29,7 @@ from tests.support.waiting import until
 SECRETS = (PASSWORD, PASSWORD.replace("%40", "@"), "ss-word")
 
 
-# -- a server that goes and comes back ---------------------------------------------------------------------------
+# -- a server that stops and restarts ----------------------------------------------------------------------------
 
 CALLS: dict[str, Callable[[Journal], Any]] = {
     "append": lambda journal: journal.append([decided(1, 5)]),
@@ -74,10 +74,10 @@ def test_each_call_alone_connects_again(cluster: Cluster, journal: Journal, call
 
 
 def test_a_server_that_is_silent_is_given_up(cluster: Cluster, database: str, journal: Journal) -> None:
-    """As behind a proxy that has lost it: TCP is well, but nothing comes. Every call is given up once and in time."""
+    """TCP is healthy but no data arrives, as behind a broken proxy. Every call times out once, then reconnects."""
     with relay_to(cluster.port) as (between, port):
         far = PostgresJournal(database.replace(f":{cluster.port}/", f":{port}/"), silence_timeout=0.3)
-        far.append([decided(1, 4)])  # so that the statement is prepared, and a next one goes out whole
+        far.append([decided(1, 4)])  # prepares the statement, so that the next append is sent at once
         for call in CALLS.values():
             far.last()
             between.cut()
@@ -87,14 +87,14 @@ def test_a_server_that_is_silent_is_given_up(cluster: Cluster, database: str, jo
             assert 0.3 <= time.monotonic() - began < 3.0
             between.heal()
         far.close()
-        until(lambda: journal.last() == 3)  # what was sent has come late
+        until(lambda: journal.last() == 3)  # the delayed append has arrived
         assert len(journal.read(0, 10)) == 3
 
 
 def test_a_crash_takes_back_places_and_the_horizon_with_them(
     cluster: Cluster, database: str, journal: PostgresJournal
 ) -> None:
-    """Places that were drawn but left no trace are drawn again: a horizon from before the crash would pass them."""
+    """A crash can reset the sequence, so numbers repeat. A horizon from before the crash would skip these entries."""
     slow = Slow(database)
     journal.read(0, 10)
     slow.connection.execute("SELECT pg_current_xact_id(), nextval('places') FROM generate_series(1, 1000)")
@@ -109,7 +109,7 @@ def test_a_crash_takes_back_places_and_the_horizon_with_them(
     with pytest.raises(StoreUnreachable):
         journal.read(1, 10)
     [second] = journal.append([decided(1, 2)])
-    assert first < second < 1001, "the crash took places back"
+    assert first < second < 1001, "the crash reset the sequence"
     assert journal.read(1, 10) == []
     slow.commit()
     slow.close()
@@ -119,7 +119,7 @@ def test_a_crash_takes_back_places_and_the_horizon_with_them(
 def test_a_server_that_has_lost_what_was_read_is_not_followed(
     cluster: Cluster, database: str, journal: Journal
 ) -> None:
-    """As after a failover to a standby that was behind: the place is another's now."""
+    """After a failover to a lagging standby, another entry may have the same number."""
     journal.append([decided(1, 1)])
     assert len(journal.read(0, 10)) == 2
     with closing(connect(database)) as connection:
@@ -145,7 +145,7 @@ def test_a_server_that_has_lost_what_was_read_is_not_followed(
 def test_a_server_that_has_lost_what_was_written_is_not_followed(
     cluster: Cluster, database: str, journal: Journal
 ) -> None:
-    """An engine folds at once what it has written, and need not have read it."""
+    """An engine applies what it has written at once, without reading it."""
     assert len(journal.read(0, 10)) == 1
     journal.append([decided(1, 1), decided(1, 2)])
     with closing(cluster.admin(database.rpartition("/")[2])) as admin:
@@ -196,11 +196,11 @@ def test_an_append_whose_standby_is_not_waited_for_is_not_acknowledged(cluster: 
         admin.execute("ALTER SYSTEM RESET synchronous_standby_names")
         admin.execute("SELECT pg_reload_conf()")
     assert "canceling wait for synchronous replication" in str(raised[0])
-    assert journal.last() == 2, "it is committed here all the same: nobody knows"
+    assert journal.last() == 2, "it is committed here, but the writer cannot know"
 
 
 def test_appends_that_wait_for_each_other_are_sorted_out(database: str, journal: Journal) -> None:
-    """The server ends one of them after a second; the journal tries again, and hears of the conflict."""
+    """PostgreSQL ends the deadlock after a second. The journal retries and gets the conflict."""
     slow, raised = Slow(database), list[BaseException]()
 
     def write() -> None:
@@ -221,7 +221,7 @@ def test_appends_that_wait_for_each_other_are_sorted_out(database: str, journal:
 
 
 def test_another_thread_may_look_while_one_writes(journal: Journal) -> None:
-    """As a service that is asked for its size."""
+    """The service does this when it is asked for the size of the store."""
     writer = Thread(target=lambda: [journal.append([decided(1, n)]) for n in range(100)])
     writer.start()
     while writer.is_alive():
@@ -230,7 +230,7 @@ def test_another_thread_may_look_while_one_writes(journal: Journal) -> None:
     assert journal.last() == 101
 
 
-# -- what a role or a server may have set --------------------------------------------------------------------------
+# -- settings of a role or a server --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -306,7 +306,7 @@ def test_an_invalid_index_is_found(cluster: Cluster, database: str, journal: Jou
 
 
 def told(error: BaseException) -> str:
-    """All that could be shown of it, and of what caused it."""
+    """Everything that could be shown of an error and its causes."""
     return f"{error!r} {error} {''.join(traceback.format_exception(error))}"
 
 

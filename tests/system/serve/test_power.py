@@ -1,4 +1,4 @@
-"""A power cut at any moment: nothing acknowledged is lost, the store opens, and the service goes on."""
+"""After a power cut at any moment the store opens, no acknowledged write is lost, and the service continues."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -16,10 +16,10 @@ from tests.support.clients.engine_work import Fact, Work, lost
 from tests.support.power import SECTOR, Content, Disk, Image, Operation, mounted, seeded
 
 STORE = "store.db"
-LIVES = 3  # each goes on from what a cut in the one before it has left
+LIVES = 3  # each continues from the disk that a cut in the previous one has left
 STEPS = 25  # requests in a life
-PAGES_IN_LOG = 12  # SQLite moves the WAL into the database so often that cuts fall into it too
-CUTS = 30  # of each life that are looked at
+PAGES_IN_LOG = 12  # small, so that many cuts hit a checkpoint
+CUTS = 30  # to check in each life
 
 
 class Cut(NamedTuple):
@@ -31,7 +31,7 @@ class Cut(NamedTuple):
 
 
 def live(image: Image, facts: list[Fact], random: Random, **options: Any) -> list[Cut]:
-    """A life of the engine on this disk; every operation of the disk is a cut."""
+    """Run an engine on this disk, and take a power cut at every disk operation. Returns all cuts."""
     disk, cuts, during = Disk(image), list[Cut](), "recovery" if image else "creation"
 
     def listen(_operation: Operation, name: str) -> None:
@@ -53,7 +53,7 @@ def live(image: Image, facts: list[Fact], random: Random, **options: Any) -> lis
 
 
 def damage(cut: Cut, facts: list[Fact], random: Random) -> list[str]:
-    """What is wrong when the service starts again after the cut and goes on."""
+    """Start the service after the cut and go on. Returns what is wrong."""
     try:
         with mounted(Disk(cut.image)) as folder, closing(SQLiteJournal(STORE, vfs=folder)) as journal:
             found = verify(journal).problems
@@ -71,7 +71,7 @@ def damage(cut: Cut, facts: list[Fact], random: Random) -> list[str]:
 
 
 def damages(seed: int) -> Iterator[tuple[Cut, list[str]]]:
-    """Several lives of a store, each ended by a cut; many cuts of each are tried."""
+    """Run a store several times, each time until a power cut, and check many of the cuts."""
     random, image, facts = seeded(seed), Image(), list[Fact]()
     for _ in range(LIVES):
         cuts = live(image, facts, random)
@@ -105,7 +105,7 @@ def test_a_cut_anywhere_in_the_creation_leaves_a_store_that_can_be_opened() -> N
 
 @pytest.mark.parametrize("synchronous", ["NORMAL", "OFF"])
 def test_a_store_that_does_not_wait_for_the_disk_loses_what_it_acknowledged(synchronous: str) -> None:
-    """The same cuts: the test above can fail."""
+    """This shows that the test above can fail."""
     losses, cuts = 0, 0
     random = seeded(1)
     for seed in range(3):

@@ -1,4 +1,4 @@
-"""The quickstart of docs/service.md does what it says: with a shell, with Python, with JavaScript in a browser."""
+"""The quickstart of docs/service.md works in a shell, in Python, and in JavaScript in a browser."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""Several engines on one store: each folds what all have written, and what must happen once happens once."""
+"""Several engines share a store. Each applies the entries of all, and requests have one effect."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ from tests.support.engines import LOSSES, Clock, Driven, counts
 
 
 class Fleet:
-    """Engines on one store, with one clock; `random` says which of them gets a request."""
+    """Engines that share a store and a clock. `random` picks the engine for each request."""
 
     def __init__(self, folder: Path, size: int = 3, seed: int = 0, opening: Any = None) -> None:
         self.random, self.clock = np.random.default_rng(seed), Clock()
@@ -37,7 +37,7 @@ class Fleet:
             one.engine.catch_up()
 
     def agree(self) -> bytes:
-        """The state that all have when they have folded everything, which is also what a new one would have."""
+        """Let all engines catch up and check that they have one state, the same as a new engine. Returns it."""
         self.catch_up()
         states = {one.engine.fold.snapshot() for one in self.all}
         fold = Fold()
@@ -51,7 +51,7 @@ class Fleet:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def opening(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Journal]]:
-    """Opens a store that is empty at first; all that were opened are closed at the end."""
+    """A function that opens connections to one empty store. All of them are closed at the end."""
     url = request.getfixturevalue("database") if request.param == "postgresql" else None
     opened: list[Journal] = []
 
@@ -71,13 +71,13 @@ def fleet(tmp_path: Path, opening: Callable[[], Journal]) -> Fleet:
 
 
 class Story:
-    """Random requests to random engines, some of them twice to different ones, and what was answered."""
+    """Sends random requests to random engines, some of them twice, and remembers the answers."""
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet, self.random = fleet, fleet.random
         self.waiting: list[str] = []
-        self.keys: dict[str, list[str]] = {}  # by key: the decisions that were answered
-        self.values: dict[str, float] = {}  # by decision: the outcome that was acknowledged
+        self.keys: dict[str, list[str]] = {}  # the decisions answered for each key
+        self.values: dict[str, float] = {}  # the acknowledged outcome of each decision
         fleet.any().create("layout", reward_wait=50.0, outcome=LOSSES)
         fleet.any().do(Create(Settings("other", ["x", "y"])))
 
@@ -144,7 +144,7 @@ def test_whoever_is_asked_all_agree_to_the_last_bit(tmp_path: Path, opening: Cal
 
 
 def test_a_decision_brings_the_edge_it_was_drawn_with(fleet: Fleet) -> None:
-    """Who folds it later knows more: by what it knew then the careful and the bold learner were another matter."""
+    """A server that applies the entry later knows more. It must use the bold advantage stored with the decision."""
     one, two, _ = fleet.all
     one.create(outcome=LOSSES)
     early = one.decide(size=40)
@@ -164,7 +164,7 @@ def test_a_decision_brings_the_edge_it_was_drawn_with(fleet: Fleet) -> None:
 
 
 def test_lag_is_in_the_certificate(tmp_path: Path) -> None:
-    """The same decisions and reports; those whose server was behind are proven less."""
+    """The requests are the same, but the bound is weaker if the servers lag."""
     proven = []
     for lag in (False, True):
         (tmp_path / str(lag)).mkdir()
@@ -181,11 +181,11 @@ def test_lag_is_in_the_certificate(tmp_path: Path) -> None:
     assert proven[0] < proven[1]
 
 
-# -- races: what another server did is seen only after the look, so the store must refuse ----------------------------
+# -- races: another server commits after the lookup, so the store must refuse the write -------------------------------
 
 
 def blind_once(driven: Driven, method: str, nothing: Any) -> list[int]:
-    """The engine's next look finds nothing, as if the other server had committed right after it; counts all looks."""
+    """Make the next lookup find nothing, as if another server committed right after it. Returns a lookup counter."""
     journal, look, looks = driven.engine.journal, getattr(driven.engine.journal, method), [0]
 
     def blind(*arguments: Any) -> Any:
@@ -315,7 +315,7 @@ def test_two_servers_cannot_retire_all_arms_together(fleet: Fleet) -> None:
     one.create(arms=("a", "b"))
     fleet.catch_up()
     assert one.change(retire=("a",))[1]
-    assert two.change(retire=("b",)).kind == "invalid"  # it did not know
+    assert two.change(retire=("b",)).kind == "invalid"  # it had not yet seen the other change
     fleet.agree()
     assert one["layout"].era.arms == [1]
 
@@ -363,7 +363,7 @@ def test_an_old_answer_may_have_arms_that_are_news(fleet: Fleet) -> None:
     )
 
 
-# -- times and places ------------------------------------------------------------------------------------------------
+# -- clocks and lag --------------------------------------------------------------------------------------------------
 
 
 def test_clocks_may_differ(tmp_path: Path) -> None:
@@ -392,7 +392,7 @@ def test_clocks_may_differ(tmp_path: Path) -> None:
 
 
 def test_a_server_that_cannot_catch_up_says_so(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As when a transaction that does not end holds up the tail: what is written there cannot be read yet."""
+    """A long transaction can hide newer entries, so that they cannot be read yet."""
     one, two, _ = fleet.all
     one.create()
     [decision] = one.decide()
@@ -407,7 +407,7 @@ def test_a_server_that_cannot_catch_up_says_so(fleet: Fleet, monkeypatch: pytest
 
 
 def test_a_server_that_cannot_catch_up_answers_what_it_can(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for what is not needed, and all that wait together wait once."""
+    """A request waits only for entries that it needs. Requests of one group share a single wait."""
     one, two, _ = fleet.all
     one.create()
     fleet.catch_up()
@@ -416,7 +416,7 @@ def test_a_server_that_cannot_catch_up_answers_what_it_can(fleet: Fleet, monkeyp
     one.decide()
     [decision] = one.decide(key="k")
     began = time.monotonic()
-    assert two.decide(key="k")[0].id == decision.id, "what it had seen is not in reach, but its arm is known"
+    assert two.decide(key="k")[0].id == decision.id, "the entry is out of reach, but its arm is known"
     assert two.tell(decision, 1.0) == "applied"
     assert time.monotonic() < began + 1.0
     one.create("news")

@@ -1,4 +1,7 @@
-"""One server is cut off from the database: it refuses, the others go on, and when it is back all is there once."""
+"""One server loses its connection to the database. It refuses requests while the others continue.
+
+When it is back, every request that was sent has had exactly one effect.
+"""
 
 import logging
 import struct
@@ -34,13 +37,13 @@ from tests.support.service import Served
 from tests.support.sites import WAYS, Site
 from tests.support.waiting import until
 
-NOTICED: Final = 7.5  # seconds after which a server that is cut off must refuse, and all that it had accepted
-PROMPT: Final = 1.0  # seconds in which it refuses from then on, and always says that it is alive
-PAUSE: Final = 2.0  # seconds that others may be held up
-CUT: Final = 5.0  # seconds for which it must go on refusing: longer than a try to connect
-BACK: Final = 10.0  # seconds in which it is back by itself
-GRACE: Final = 20.0  # seconds for a stop
-log = logging.getLogger(__name__)  # what was measured: pytest --log-cli-level=info
+NOTICED: Final = 7.5  # seconds until a disconnected server must refuse new requests and those it had accepted
+PROMPT: Final = 1.0  # seconds for each later refusal, and for a health check at any time
+PAUSE: Final = 2.0  # seconds that the other servers may stall
+CUT: Final = 5.0  # seconds for which it must keep refusing, longer than one attempt to connect
+BACK: Final = 10.0  # seconds to recover by itself
+GRACE: Final = 20.0  # seconds to stop
+log = logging.getLogger(__name__)  # pytest --log-cli-level=info shows the measurements
 
 
 @pytest.fixture(params=WAYS.values(), ids=list(WAYS), scope="module")
@@ -50,7 +53,7 @@ def site(request: pytest.FixtureRequest) -> Iterator[Site]:
 
 
 class Servers(NamedTuple):
-    """One far from the database, two near it; `url` is the store's, near it, and `store` from afar."""
+    """One server far from the database and two near it. The far one reaches it at `store`, the others at `url`."""
 
     site: Site
     url: str
@@ -78,11 +81,11 @@ def is_ready(served: Served) -> bool:
     return served.get("/readyz").status_code == 200
 
 
-# -- all that can be asked -------------------------------------------------------------------------------------------
+# -- requests that need the store ------------------------------------------------------------------------------------
 
 
 class Asked(NamedTuple):
-    """A request; without a body it only reads."""
+    """A request. It is a GET if it has no body."""
 
     path: str
     body: dict[str, Any] | None = None
@@ -105,11 +108,11 @@ def needs_store(id: str) -> list[Asked]:
 
 
 def refusal(http: httpx.Client, asked: Asked) -> float:
-    """It must be refused for now; the seconds that took."""
+    """Check that the request is refused with 503. Returns how many seconds that took."""
     began = time.monotonic()
     response = http.request("GET" if asked.body is None else "POST", asked.path, json=asked.body)
     assert response.status_code == 503, response.text
-    assert "postgresql" not in response.text, "where the store is, is not for callers"
+    assert "postgresql" not in response.text, "callers must not learn where the store is"
     assert response.headers["Retry-After"]
     assert PASSWORD not in response.text
     return time.monotonic() - began
@@ -117,7 +120,7 @@ def refusal(http: httpx.Client, asked: Asked) -> float:
 
 @contextmanager
 def watched(served: Served) -> Iterator[Future[float]]:
-    """The longest that it took to say that it is alive, once this is over."""
+    """Poll the health check meanwhile. The result is its longest response time in seconds."""
     over = Event()
 
     def watch() -> float:
@@ -138,7 +141,7 @@ def watched(served: Served) -> Iterator[Future[float]]:
 
 
 def refuse_for(served: Served, seconds: float, id: str) -> float:
-    """For so long every request must be refused, and at once; the longest that one took."""
+    """Check that every request is refused for this many seconds. Returns the longest time that a refusal took."""
     longest, end = 0.0, time.monotonic() + seconds
     with served.client() as http:
         while time.monotonic() < end:
@@ -151,17 +154,17 @@ def refuse_for(served: Served, seconds: float, id: str) -> float:
 
 
 class Cut(NamedTuple):
-    """What a server did that was cut off, in seconds."""
+    """How a disconnected server behaved, in seconds."""
 
     first_refusal: float
     not_ready: float
-    in_flight: float  # the longest wait of a request that it had accepted
-    reading: float  # the longest wait of one that only reads
-    refusing: float  # later, the longest wait
+    in_flight: float  # longest wait of a request that it had accepted
+    reading: float  # longest wait of a request that only reads
+    refusing: float  # longest wait of a later request
 
 
 def cut_off(servers: Servers, askers: list[Asker]) -> Cut:
-    """Cut, under load, and wait until all know of it."""
+    """Cut the connection under load, and wait until every client has been refused."""
     far = servers.far
     with ThreadPoolExecutor(20) as pool, asking(askers):
         wait_for_answers(askers)
@@ -199,7 +202,7 @@ def test_who_is_cut_off_refuses_and_the_others_go_on(servers: Servers) -> None:
     assert seen.refusing < PROMPT
     assert alive.result() < PROMPT
     assert max(gaps) < PAUSE
-    for asker in at_far[2:]:  # these ask when it has healed, and what was sent before the cut may come late
+    for asker in at_far[2:]:  # these retry after the cut, when requests sent before it may still arrive
         calls += asker.retry(servers.near[1])
     with far.client() as http:
         assert all(at_far[0].send(http, call) is not None for call in calls), "it knows what others have done"
@@ -210,7 +213,7 @@ def test_who_is_cut_off_refuses_and_the_others_go_on(servers: Servers) -> None:
 
 
 def test_a_loose_contact_does_no_harm(servers: Servers) -> None:
-    """Cuts of all lengths, most of which are over before anybody has noticed."""
+    """Short and long cuts. Most of them end before anything notices."""
     random = seeded(1)
     askers = [Asker(f"far-{number}", servers.far) for number in range(3)]
     askers += [Asker("near", servers.near[0])]
@@ -227,7 +230,7 @@ def test_a_loose_contact_does_no_harm(servers: Servers) -> None:
 
 
 def give_up_a_start(served: Served) -> None:
-    """In time, and with one line that says why; whoever supervises it tries again."""
+    """Check that a start fails in time, with one line that says why. A supervisor would retry."""
     began, size, usual = time.monotonic(), len(served.log()), served.ready_after
     assert served.launch() == ""
     assert served.ended() == 2
@@ -263,15 +266,15 @@ def test_who_is_cut_off_stops_in_time_and_does_not_start(servers: Servers) -> No
 
 @pytest.mark.parametrize("site", [WAYS["relay"]], indirect=True)
 def test_what_was_sent_into_the_cut_comes_late_and_has_no_second_effect(servers: Servers) -> None:
-    """An append is on its way when the cable is cut, another server does the same meanwhile, and then it arrives."""
+    """The cut delays an append. Meanwhile another server writes the same, and then the append arrives."""
     site, asker = servers.site, Asker("far", servers.far)
     assert site.cut_at is not None
     with servers.far.client() as far, servers.near[0].client() as near:
-        decision = asker.send(far, Call(DECISIONS, {}, "early"))  # so that the next append goes out whole
+        decision = asker.send(far, Call(DECISIONS, {}, "early"))  # prepares the statement of the next append
         assert decision is not None
         report = report_of(decision, 3)
         for call, mark, times in (
-            (Call(DECISIONS, {}, "a key of its own"), b"a key of its own", 2),  # looked up, and then written
+            (Call(DECISIONS, {}, "a key of its own"), b"a key of its own", 2),  # looked up, then written
             (report, struct.pack(">d", report.body["reward"]), 1),
         ):
             site.cut_at(mark, times)
@@ -283,7 +286,7 @@ def test_what_was_sent_into_the_cut_comes_late_and_has_no_second_effect(servers:
     check(servers.all, servers.url, [asker])
 
 
-# -- a transaction that is left behind ---------------------------------------------------------------------------------
+# -- an abandoned transaction ----------------------------------------------------------------------------------------
 
 LEAVES_ONE = """
 import sys
@@ -293,12 +296,12 @@ with Link(sys.argv[1]).using("read") as connection:
     connection.execute("SELECT pg_current_xact_id()")
     print("begun", flush=True)
     sys.stdin.read()
-"""  # as a server that is cut off while it saves a snapshot
+"""  # like a server that loses its connection while it saves a snapshot
 
 
 @pytest.mark.parametrize("site", [way for name, way in WAYS.items() if name == "namespaces"], indirect=True)
 def test_a_transaction_of_who_is_cut_off_holds_up_nobody_for_long(servers: Servers) -> None:
-    """Only where the database itself can notice that nobody is at the other end."""
+    """Needs namespaces, because only there the database can notice that the client is gone."""
     asker, [one, two] = Asker("near", servers.near[0]), servers.near
     command = [*servers.site.inside, sys.executable, "-c", LEAVES_ONE, servers.store]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as left:  # noqa: S603

@@ -1,4 +1,4 @@
-"""kill -9 of servers that share a store, and crashes of their database: what was acknowledged is there, once."""
+"""Servers that share a store survive kill -9 and crashes of their database. Acknowledged writes are stored once."""
 
 import logging
 import time
@@ -20,15 +20,15 @@ from tests.support.waiting import until
 
 REPLICAS: Final = 3
 CLIENTS: Final = 8
-ROUNDS: Final = 10  # in each PostgreSQL crashes once, and 5 servers are killed
-RECOVERY: Final = 10.0  # seconds for a server to go on by itself after the database has come back
-log = logging.getLogger(__name__)  # what was measured: pytest --log-cli-level=info
+ROUNDS: Final = 10  # each crashes PostgreSQL once and kills 5 servers
+RECOVERY: Final = 10.0  # seconds for a server to recover by itself once the database is back
+log = logging.getLogger(__name__)  # pytest --log-cli-level=info shows the measurements
 IS_BACK: Final = "the store can be reached again"
 
 
 @pytest.fixture
 def own_cluster() -> Iterator[Cluster]:
-    """A PostgreSQL that nobody else uses: it is stopped all the time."""
+    """A separate PostgreSQL server, because this test stops it again and again."""
     made = Cluster()
     yield made
     made.remove()
@@ -36,7 +36,7 @@ def own_cluster() -> Iterator[Cluster]:
 
 @contextmanager
 def busy(crowd: Crowd, replicas: Sequence[Served]) -> Iterator[None]:
-    """The visitors come and go, to any of the servers; what they find wrong is raised at the end, before all else."""
+    """Let the clients send requests to any server. Raises their errors at the end, before any other error."""
     over = Event()
     with ThreadPoolExecutor(len(crowd.clients)) as pool:
         visits = [pool.submit(client.roam_servers, replicas, over) for client in crowd.clients]
@@ -49,19 +49,19 @@ def busy(crowd: Crowd, replicas: Sequence[Served]) -> Iterator[None]:
 
 
 def kill(served: Served) -> int:
-    """Kill it and start it again, as a supervisor does, until the database is there; how often it was in vain."""
+    """Kill a server and restart it until the database is back. Returns the number of failed starts."""
     served.kill()
-    vain = 0
+    failed = 0
     while not served.launch():
         assert served.ended() == 2, served.log()[-2000:]
-        vain += 1
-        assert vain < 20, served.log()[-2000:]
+        failed += 1
+        assert failed < 20, served.log()[-2000:]
     assert served.url
-    return vain
+    return failed
 
 
 class Chaos(NamedTuple):
-    """The servers, their database, and threads that start them again."""
+    """The servers, their database, and the threads that restart them."""
 
     replicas: list[Served]
     cluster: Cluster
@@ -69,7 +69,7 @@ class Chaos(NamedTuple):
     pool: ThreadPoolExecutor
 
     def kill_all(self) -> None:
-        """Each of the servers at some moment, perhaps while another is away."""
+        """Kill each server at a random moment. Another one may still be restarting."""
         restarts = []
         for served in self.crowd.random.sample(self.replicas, REPLICAS):
             assert self.crowd.wait(5, 60)
@@ -77,7 +77,7 @@ class Chaos(NamedTuple):
         assert [restart.result() for restart in restarts] == [0] * REPLICAS
 
     def crash(self) -> float:
-        """The database, around two kills; how many seconds later the third server was ready again, by itself."""
+        """Crash the database and kill two servers. Returns the seconds until the third is ready again by itself."""
         survivor, early, late = self.crowd.random.sample(self.replicas, REPLICAS)
         process, recoveries = survivor.process, survivor.log().count(IS_BACK)
         assert self.crowd.wait(5, 60)
@@ -100,7 +100,7 @@ class Chaos(NamedTuple):
         return took
 
     def stop_one(self) -> None:
-        """In peace: it saves a snapshot, from which later lives start."""
+        """Stop one server cleanly and restart it. It saves a snapshot, and later starts begin there."""
         served = self.crowd.random.choice(self.replicas)
         assert served.stop() == 0
         served.start()

@@ -1,4 +1,4 @@
-"""Servers that fall behind the journal say so, go on, and catch up; lost connections are made again."""
+"""Servers that fall behind the journal report it, keep working, and catch up. They restore lost connections."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -23,7 +23,7 @@ from tests.support.postgres import Cluster
 from tests.support.service import Served
 from tests.support.waiting import until
 
-BACK = 10.0  # seconds in which a server is level again
+BACK = 10.0  # seconds to catch up
 END = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()"
 
 
@@ -36,13 +36,13 @@ def replicas(database: str, tmp_path: Path) -> Iterator[list[Served]]:
 
 
 def lags(served: Served) -> tuple[float, float]:
-    """Entries and seconds."""
+    """The lag in entries and in seconds."""
     told = metrics(served)
     return told["belated_lag_entries"], told["belated_lag_seconds"]
 
 
 def check_views(served: Served) -> None:
-    """The store's own document and each experiment's say the same as the metrics, while a lag lasts."""
+    """Check that the documents of the store and of the experiment show the same lag as the metrics."""
     before, stores = metrics(served), [served.get("/v1/store").json()]
     stores.append(served.get(f"/v1/experiments/{NAME}").json()["store"])
     after = metrics(served)

@@ -1,4 +1,4 @@
-"""Starting the service: fast, on this machine only unless there are keys, and with lines to paste that work."""
+"""The service starts fast and prints commands that work. Without keys it listens on this machine only."""
 
 import os
 import shlex
@@ -33,7 +33,7 @@ def test_the_printed_lines_work_also_the_second_time(tmp_path: Path) -> None:
 
 
 def processor_seconds(served: Served) -> float:
-    """What its process has worked so far; the time that passed where the system does not tell."""
+    """The CPU seconds of the process so far, or the elapsed time on a system without /proc."""
     file = Path(f"/proc/{served.process.pid}/stat")
     if not file.exists():
         return served.ready_after
@@ -42,7 +42,7 @@ def processor_seconds(served: Served) -> float:
 
 
 def test_it_is_ready_within_two_seconds(tmp_path: Path) -> None:
-    """The best of three; when other tests hold it up, by the time that the processor gave it."""
+    """The best of three starts. CPU time counts if it is less than the elapsed time, because other tests run too."""
     took = []
     for _ in range(3):
         with Served(tmp_path) as served:
@@ -76,14 +76,14 @@ def is_open(host: str, port: int) -> bool:
 
 
 def test_an_impatient_stop_ends_it(server: Served) -> None:
-    """A request that never ends holds a stop up; a second Ctrl-C does not wait for it."""
+    """A request that never ends delays a stop. A second Ctrl-C does not wait for it."""
     host, port = server.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port))) as half:
         half.sendall(b"POST /v1/experiments HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n")
         server.get("/healthz")
         server.process.send_signal(signal.SIGINT)
         while is_open(host, int(port)):
-            pass  # until the first is obeyed: nobody new is let in
+            pass  # until the first Ctrl-C closes the port
         server.process.send_signal(signal.SIGINT)
         assert server.ended(within=8) == 0
 
@@ -97,7 +97,7 @@ def test_a_store_that_cannot_be_is_told_in_one_line(tmp_path: Path, store: str) 
 
 
 def test_it_is_ready_only_when_nothing_is_left_to_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a new machine: whoever asks after "ready" waits for the disk alone, not for a compiler."""
+    """On a new machine too, a request after "ready" never waits for the compiler."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
     with Served(tmp_path) as served:
         assert "compiling the kernels" in (tmp_path / "service.log").read_text()

@@ -1,4 +1,4 @@
-"""Stores by name: made and upgraded by `belated migrate`, also if it is killed; copied by `belated copy`."""
+"""`belated migrate` creates and upgrades stores even if it is killed on the way. `belated copy` copies them."""
 
 import signal
 import sqlite3
@@ -83,7 +83,7 @@ def bare(cluster: Cluster) -> Iterator[str]:
 
 @pytest.fixture
 def lived(tmp_path: Path) -> Iterator[Driven]:
-    """An engine on a file that has seen all that can happen, with snapshots and keys."""
+    """An engine on a file whose journal has entries of every kind, with snapshots and keys."""
     folder = tmp_path / "lived"
     folder.mkdir()
     driven = Driven(folder, seed=3)
@@ -110,7 +110,7 @@ def first_release(path: Path, entries: list[Entry]) -> None:
 
 
 def as_first_written(entry: Entry) -> Entry:
-    """The entry as the first release had it: events had no revision, outcomes no `seen`, decisions no `drawn`."""
+    """The entry in the first release's form. Events had no revision, outcomes no `seen` and decisions no `drawn`."""
     seen = entry.seen if entry.kind is EntryKind.DECIDED else None
     revision = entry.revision if entry.body is None else None
     return msgspec.structs.replace(entry, seen=seen, revision=revision, drawn=None)
@@ -224,7 +224,7 @@ def test_migrations_at_the_same_time_take_turns(bare: str) -> None:
 
 
 def content(journal: Journal) -> tuple[list[Entry], list[Snapshot], list[Key], bytes]:
-    """All that a store holds, and what it folds to."""
+    """The whole content of a store, and the state it folds to."""
     return journal.read(0, 10**6), journal.snapshots(), journal.keys(), load(journal).snapshot().state
 
 
@@ -273,7 +273,7 @@ def test_only_into_an_empty_store_and_all_or_nothing(
     source = lived.engine.journal
 
     def interrupt(_seq: int) -> None:
-        source.append([decided(1, 10**6)])  # the source goes on, which is no matter
+        source.append([decided(1, 10**6)])  # the source may be written meanwhile
         raise KeyboardInterrupt
 
     with closing(open_journal(store)) as destination:
@@ -309,14 +309,14 @@ def test_what_comes_while_it_copies_is_left_out(tmp_path: Path, lived: Driven) -
 )
 @pytest.mark.parametrize("command", ["migrate", "verify", "serve"])
 def test_a_name_that_makes_no_sense_is_refused(command: str, name: str, message: str) -> None:
-    """And a password in it is not told."""
+    """The error does not show a password in the name."""
     with pytest.raises(BelatedError, match=message) as refused:
         runner.invoke(cli.app, [command, "--store", name], catch_exceptions=False)
     assert "SECRET" not in str(refused.value)
 
 
 def test_an_empty_variable_does_not_make_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in an environment file that was not filled in: decisions would go to a place of their own."""
+    """An environment file may be left empty. Decisions would then go to an unexpected file."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(BelatedError, match="unset the variable"):
         runner.invoke(cli.app, ["migrate"], env={"BELATED_STORE": ""}, catch_exceptions=False)

@@ -1,4 +1,4 @@
-"""Many write, one follows: what it reads is the journal, in order, and nothing that comes later is before it."""
+"""Readers follow a journal while others write. They get every entry in order, and none appears behind them later."""
 
 import json
 import subprocess
@@ -36,42 +36,42 @@ def slow(database: str, journal: PostgresJournal) -> Iterator[Slow]:  # noqa: AR
     writer.close()
 
 
-def places(page: list[Entry]) -> list[int]:
+def seqs_of(page: list[Entry]) -> list[int]:
     return [entry.seq for entry in page]
 
 
-# -- one transaction takes long ----------------------------------------------------------------------------------
+# -- a long transaction ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("ends", "then"), [(Slow.commit, [2, 3, 4]), (Slow.roll_back, [3, 4])])
 def test_a_place_drawn_early_and_committed_late_is_not_passed(
     journal: Journal, slow: Slow, ends: Callable[[Slow], None], then: list[int]
 ) -> None:
-    assert places(journal.read(0, 10)) == [1]
+    assert seqs_of(journal.read(0, 10)) == [1]
     assert slow.append(decided(1, 1)) == [2]
     assert journal.append([decided(1, 2)]) == [3]
     assert journal.append([decided(1, 3)]) == [4]
     for _ in range(3):
         assert journal.read(1, 10) == []
         with closing(journal.reader()) as reader:
-            assert reader.read(0, 10) == [], "whoever comes later knows no better"
+            assert reader.read(0, 10) == [], "a new reader does not see more"
     assert journal.last() == 4
     assert [found.decision.seq for found in journal.decisions(1, 0, 10)] == [3, 4]
     ends(slow)
-    assert places(journal.read(1, 10)) == then
-    assert places(journal.read(0, 2)) == [1, then[0]]
+    assert seqs_of(journal.read(1, 10)) == then
+    assert seqs_of(journal.read(0, 2)) == [1, then[0]]
 
 
 def test_what_is_below_is_read_while_a_transaction_goes_on(journal: Journal, slow: Slow) -> None:
     journal.append([decided(1, 1)])
     reader = journal.reader()
-    assert places(reader.read(0, 1)) == [1]
+    assert seqs_of(reader.read(0, 1)) == [1]
     slow.append(decided(1, 2))
     journal.append([decided(1, 3)])
-    assert places(reader.read(1, 10)) == [2]
+    assert seqs_of(reader.read(1, 10)) == [2]
     assert reader.read(2, 10) == []
     slow.commit()
-    assert places(reader.read(2, 10)) == [3, 4]
+    assert seqs_of(reader.read(2, 10)) == [3, 4]
     reader.close()
 
 
@@ -83,35 +83,35 @@ def test_a_transaction_that_draws_late_is_not_passed(journal: Journal, slow: Slo
     assert journal.append([decided(1, 3)]) == [4]
     assert journal.read(1, 10) == []
     slow.commit()
-    assert places(journal.read(1, 10)) == [2, 3, 4]
+    assert seqs_of(journal.read(1, 10)) == [2, 3, 4]
 
 
 def test_the_end_of_one_of_two_transactions_frees_what_lay_before_the_other(database: str, journal: Journal) -> None:
     first, second = Slow(database), Slow(database)
     first.append(decided(1, 1))
     journal.append([decided(1, 2)])
-    assert journal.read(1, 10) == []  # looks: up to 3, once `first` has ended
+    assert journal.read(1, 10) == []  # from now on it may read up to 3 once `first` has ended
     second.append(decided(1, 3))
     journal.append([decided(1, 4)])
     assert journal.read(1, 10) == []
     first.commit()
-    assert places(journal.read(1, 10)) == [2, 3]
+    assert seqs_of(journal.read(1, 10)) == [2, 3]
     assert journal.read(3, 10) == []
     second.commit()
-    assert places(journal.read(3, 10)) == [4, 5]
+    assert seqs_of(journal.read(3, 10)) == [4, 5]
     first.close()
     second.close()
 
 
 def test_of_two_open_transactions_the_later_one_ends_first(database: str, journal: Journal) -> None:
-    """Nobody else has ended since they began: a snapshot's xmax would be that of before."""
+    """No other transaction has ended since they began, so a snapshot's xmax would still be the old one."""
     first, second = Slow(database), Slow(database)
     assert (first.append(decided(1, 1)), second.append(decided(1, 2))) == ([2], [3])
     assert journal.read(1, 10) == []
     second.commit()
     assert journal.read(1, 10) == []
     first.commit()
-    assert places(journal.read(1, 10)) == [2, 3]
+    assert seqs_of(journal.read(1, 10)) == [2, 3]
     first.close()
     second.close()
 
@@ -119,11 +119,11 @@ def test_of_two_open_transactions_the_later_one_ends_first(database: str, journa
 def test_who_only_reads_is_in_nobodys_way(journal: Journal, slow: Slow) -> None:
     slow.connection.execute("SELECT count(*) FROM journal")
     journal.append([decided(1, 1)])
-    assert places(journal.read(1, 10)) == [2]
+    assert seqs_of(journal.read(1, 10)) == [2]
 
 
 def test_a_transaction_has_its_xid_before_it_draws(cluster: Cluster, database: str, journal: Journal) -> None:
-    """White box: an append that has to wait for the sequence has its xid already."""
+    """White box test. An append that waits for the sequence already has its xid."""
     found: list[Any] = []
     with closing(connect(database)) as blocker, closing(cluster.admin()) as admin:
         blocker.execute("BEGIN")
@@ -145,7 +145,7 @@ def test_the_horizon_of_many_looks(most: int, monkeypatch: pytest.MonkeyPatch) -
     horizon = Horizon()
     horizon.look(10, 100, 100)
     assert (horizon.seq, horizon.is_clear) == (10, True)
-    for step in range(1, 6):  # 100 goes on, others come
+    for step in range(1, 6):  # transaction 100 stays open while others begin
         horizon.look(10 + step, 100, 100 + step)
         assert (horizon.seq, horizon.is_clear) == (10, False)
     horizon.look(20, 102, 106)
@@ -159,21 +159,21 @@ def test_whoever_wants_all_up_to_a_place_waits_for_it(
 ) -> None:
     slow.append(decided(1, 1))
     journal.append([decided(1, 2)])
-    assert places(list(entries(journal))) == []
+    assert seqs_of(list(entries(journal))) == []
     monkeypatch.setattr(journals, "TRANSACTION_TIMEOUT", 0.1)
     with pytest.raises(StoreUnreachable, match="hides the entries after 0"):
         list(entries(journal, until=3))
     monkeypatch.setattr(journals, "TRANSACTION_TIMEOUT", 60.0)
     monkeypatch.setattr(time, "sleep", lambda _: slow.commit())
-    assert places(list(entries(journal, until=3))) == [1, 2, 3]
-    assert places(list(entries(journal, until=99))) == [1, 2, 3]
+    assert seqs_of(list(entries(journal, until=3))) == [1, 2, 3]
+    assert seqs_of(list(entries(journal, until=99))) == [1, 2, 3]
 
 
-# -- many at once ------------------------------------------------------------------------------------------------
+# -- many writers ------------------------------------------------------------------------------------------------
 
 
 def follow(journal: Journal, is_over: Event) -> list[Entry]:
-    """All entries, read as they come; a last look when all has been written."""
+    """Read all entries as they come. Reads once more after the last write."""
     seen: list[Entry] = []
     while True:
         was_over = is_over.is_set()
@@ -184,7 +184,7 @@ def follow(journal: Journal, is_over: Event) -> list[Entry]:
 
 
 def tailed(store: str, writers: list[Callable[[], None]]) -> tuple[list[Entry], list[Entry]]:
-    """What two followers have read while the writers were at work."""
+    """Return what two followers read while the writers worked."""
     is_over, tails = Event(), list[list[Entry]]()
 
     def read() -> None:
@@ -203,7 +203,7 @@ def tailed(store: str, writers: list[Callable[[], None]]) -> tuple[list[Entry], 
 
 
 def hesitate(url: str, random: Random, name: int) -> None:
-    """Transactions that dawdle before they draw, between, and before they end; some are taken back."""
+    """Append in transactions that pause before, between and after their inserts. Some are rolled back."""
     writer = Slow(url)
     for number in range(25):
         if random.random() < 0.5:
@@ -228,8 +228,8 @@ def test_a_tail_is_the_journal_however_transactions_overlap(database: str, journ
     with closing(connect(database)) as connection:
         final = [row[0] for row in connection.execute("SELECT seq FROM journal ORDER BY seq")]
     assert len(final) > 500
-    assert places(first) == places(second) == final
-    assert final != list(range(1, len(final) + 1)), "some were taken back"
+    assert seqs_of(first) == seqs_of(second) == final
+    assert final != list(range(1, len(final) + 1)), "some were rolled back"
     assert journal.read(0, 10**6) == first == second
 
 
@@ -271,10 +271,10 @@ def test_processes_make_and_write_one_file_at_once(tmp_path: Path) -> None:
     assert [process.returncode for process in processes] == [0] * 4
     with closing(SQLiteJournal(path)) as journal:
         found = journal.read(0, 10**6)
-        assert places(found) == list(range(1, 801))
+        assert seqs_of(found) == list(range(1, 801))
         for name, pairs in enumerate(told):
             assert [pair for pair in pairs if pair[1] != pair[0] + 1] == []
-            assert [place for pair in pairs for place in pair] == [entry.seq for entry in found if entry.round == name]
+            assert [seq for pair in pairs for seq in pair] == [entry.seq for entry in found if entry.round == name]
         assert journal.check() == []
 
 
@@ -286,6 +286,6 @@ def test_a_busy_file_may_be_tried_again(tmp_path: Path, monkeypatch: pytest.Monk
         for attempt in (lambda: journal.append([decided(1, 1)]), lambda: journal.revoke_key("a", 1)):
             with pytest.raises(StoreUnreachable, match=r"belated\.db is busy.*Try again"):
                 attempt()
-        assert places(journal.read(0, 10)) == [1]
+        assert seqs_of(journal.read(0, 10)) == [1]
         other._db.execute("ROLLBACK")
         assert journal.append([decided(1, 1)]) == [2]
