@@ -1,4 +1,4 @@
-"""What is outstanding, what the tuning counts: the O(1) clock against Algorithm 2 as the paper writes it."""
+"""The O(1) clock counts outstanding rounds like Algorithm 2 as the paper writes it."""
 
 import math
 
@@ -57,7 +57,7 @@ def test_the_learner_equals_the_literal_algorithm_2() -> None:
             learner.ask()
             backlog.append(learner.status.backlog)
             due.setdefault(t + delay, []).append(t)
-            for s in generator.permutation(due.pop(t, [])).tolist():  # the order of reports is immaterial
+            for s in generator.permutation(due.pop(t, [])).tolist():  # the order of reports does not matter
                 learner.tell(s, 0.5)
             assert learner.outstanding == np.count_nonzero(np.arange(1, t + 1) + delays[:t] > t)
         assert backlog == algorithm_2(k, delays.tolist()).backlog

@@ -168,7 +168,7 @@ def test_measured_regret_stays_below_the_published_bound(algorithm: Any, losses:
 
 
 def assert_regret_below_the_bound(algorithm: Any, losses: str, delays: str) -> None:
-    """Where the bound says something: two arms, and enough rounds for it to be below n."""
+    """Two arms, and enough rounds for the bound to be below n."""
     problem = lab.Problem(parse_losses(losses), parse_delays(delays), n_arms=2, n_rounds=12_000)
     bound = algorithm.bound(setting_of(problem, 0))
     if bound is None:

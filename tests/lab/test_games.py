@@ -1,4 +1,4 @@
-"""Games: the compiled loop against ask and tell, the regret against its definition, threads, interrupts."""
+"""The compiled loop equals ask and tell, and the regret its definition. Also threads and interrupts."""
 
 import io
 import os
@@ -66,7 +66,7 @@ def test_intervals_cover_the_truth() -> None:
 
 
 def test_theory_figures_come_out() -> None:
-    """The resonant wave, k = 10, d = 100: about 203, 278 and 1077 in the prototype's ten runs."""
+    """The resonant wave with k = 10 and d = 100. The prototype had about 203, 278 and 1077 in ten runs."""
     problem = lab.Problem(lab.Wave(), lab.Fixed(100), n_arms=10, n_rounds=10_000)
     simple, advanced, blind = (
         lab.play(tuning, problem, range(6)).mean[-1] for tuning in (Simple(), Advanced(), Tsallis())
@@ -77,7 +77,7 @@ def test_theory_figures_come_out() -> None:
 
 
 def test_the_unbalanced_example_has_the_slopes_of_the_theory() -> None:
-    """Prototype: 895 to 5698 (slope 0.67) against 186 to 679 (0.47) between n = 8,000 and 128,000, k = 2."""
+    """The prototype had 895 to 5698 (slope 0.67) and 186 to 679 (0.47) between n = 8,000 and 128,000, with k = 2."""
     slopes = []
     for tuning in (Simple(), Advanced()):
         regrets = []
@@ -90,7 +90,7 @@ def test_the_unbalanced_example_has_the_slopes_of_the_theory() -> None:
 
 
 def test_the_three_cases_of_the_readme() -> None:
-    """Unbalanced: advanced at least 4 times better than simple; wave: blind 3 times worse; benign: blind best."""
+    """Advanced beats simple 4 times on unbalanced. Blind is 3 times worse on the wave and best on benign."""
     unbalanced = lab.Problem(lab.Bernoulli(gap=0.5), lab.Unbalanced(), n_arms=10, n_rounds=128_000)
     simple, advanced = (lab.play(tuning, unbalanced, range(4), workers=2).mean[-1] for tuning in (Simple(), Advanced()))
     assert simple > 4 * advanced
@@ -149,7 +149,7 @@ MATRIX = np.array([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6], [0.7, 0.8]])
     ],
 )
 def test_the_game_reveals_just_what_each_kind_may_see(spy: Spy, expected: list[object]) -> None:
-    """Delays 2, 1, 0 and never: three reports at the end of round 3, in the order of their rounds."""
+    """With delays 2, 1, 0 and never, three reports come at the end of round 3, in the order of their rounds."""
     SEEN.clear()
     delays = lab.GivenDelays(np.array([2, 1, 0, lab.NEVER]))
     lab.play(spy, lab.Problem(lab.GivenLosses(MATRIX), delays, n_arms=2, n_rounds=4), [0])

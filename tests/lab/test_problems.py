@@ -1,4 +1,4 @@
-"""Problems: every rule of losses and delays against its description."""
+"""Every rule of losses and delays matches its description."""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Replicas that lag: who knows what when, copies against literal ones, and regret against the effective delay."""
+"""Replicas that lag. Tests what each one knows and when, and compares copies with literal ones."""
 
 from collections import defaultdict
 from itertools import combinations, product
@@ -36,7 +36,7 @@ def knows(delays: list[int], deciders: tuple[int, ...], lag: int, s: int, t: int
 
 @pytest.mark.parametrize(("replicas", "lag"), [(2, 1), (3, 2)])
 def test_replicated_delays_are_what_a_replica_knows(replicas: int, lag: int) -> None:
-    """Over all ways to share out 6 rounds, as often as the rule says; NEVER stays."""
+    """All ways to distribute 6 rounds occur with the right frequency. NEVER stays NEVER."""
     given, draws = [0, 1, 0, 3, lab.NEVER, 0], 4000
     ways = list(product(range(replicas), repeat=6))
     rule = lab.Replicated(lab.GivenDelays(np.array(given)), replicas, lag)
@@ -97,7 +97,7 @@ def drawn_arm(x: NDArray[np.float64], uniform: float) -> int:
 @pytest.mark.parametrize("tuning", [*TUNINGS, Simple()], ids=repr)
 @pytest.mark.parametrize("lag", [1, 5, 40])
 def test_one_journal_is_the_story_of_copies_that_fold_it(tuning: Tuning, lag: int) -> None:
-    """Three copies, each folding only when it is its turn, against the one learner that stands for all."""
+    """Compares three copies, which fold only on their turn, with the one learner that represents them."""
     (delays, losses), generator = setting(lag), np.random.default_rng(lag)
     ours = OneJournal(3, tuning, seed=7, replicas=3, lag=lag)
     decisions = play_single(ours, delays, losses)
@@ -126,7 +126,7 @@ def test_one_journal_is_the_story_of_copies_that_fold_it(tuning: Tuning, lag: in
 @pytest.mark.parametrize("tuning", [*TUNINGS, Simple()], ids=repr)
 @pytest.mark.parametrize(("replicas", "lag"), [(2, 3), (3, 20)])
 def test_apart_each_copy_knows_its_own_at_once_and_the_others_later(tuning: Tuning, replicas: int, lag: int) -> None:
-    """Every round is decided once more, by a learner made anew that is told just what the deciding replica knows."""
+    """A new learner decides every round again, and knows only what the deciding replica knew."""
     delays, losses = setting(lag, n=60)
     decisions = play_single(Apart(3, tuning, seed=7, replicas=replicas, lag=lag), delays, losses)
     deciders = np.random.default_rng(np.random.SeedSequence(7, spawn_key=(2,)))
@@ -146,7 +146,7 @@ def test_apart_each_copy_knows_its_own_at_once_and_the_others_later(tuning: Tuni
 @pytest.mark.parametrize("tuning", [*TUNINGS, Simple(), Tsallis()], ids=repr)
 @pytest.mark.parametrize("lag", [7])  # tests/system has the others
 def test_one_journal_is_a_single_learner_that_is_told_later_and_has_older_rates(tuning: Tuning, lag: int) -> None:
-    """Lag is delay: with the rates it had, every decision is that of the compiled game with the delays d + lag."""
+    """Lag acts like delay. With its old rates, every decision equals that of the compiled game with delays d + lag."""
     delays, losses = setting(lag, k=4, n=800)
     ours = OneJournal(4, tuning, seed=7, replicas=2, lag=lag)
     problem = lab.Problem(lab.GivenLosses(losses), lab.GivenDelays(np.array(delays)), 4, 800)

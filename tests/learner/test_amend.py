@@ -1,4 +1,4 @@
-"""Amendments: a reported loss is corrected as if the new one had been reported."""
+"""An amended loss counts as if it had been reported at first."""
 
 import json
 import math
@@ -51,7 +51,7 @@ def test_it_may_be_amended_again_also_after_a_restart_and_back_to_nothing() -> N
 
 
 def test_rounding_does_not_spoil_a_snapshot() -> None:
-    """Everything amended to 1: the sum of the losses is the number of reports, up to rounding."""
+    """If everything is amended to 1, the sum of the losses is the number of reports, up to rounding."""
     generator = np.random.default_rng(2)
     for _ in range(100):
         learner = FTRL(3, seed=1)

@@ -131,7 +131,7 @@ def test_the_block_coin_lower_bound_against_enumeration() -> None:
 
 
 def test_the_block_coin_lower_bound_grows_like_the_square_root() -> None:
-    """E max of k normals: 0.5642 sqrt(N) / 2 for k = 2."""
+    """The expected maximum of k normals gives 0.5642 sqrt(N) / 2 for k = 2."""
     assert bounds.lower_bound_uniform_delay(2, 10**6, 0) == pytest.approx(0.5642 / 2 * 1000, rel=1e-3)
     assert bounds.lower_bound_uniform_delay(2, 10**6, 99) == pytest.approx(0.5642 / 2 * 10_000, rel=1e-2)
     assert bounds.lower_bound_uniform_delay(5, 10, 20) == 0.0

@@ -1,4 +1,4 @@
-"""The certificate: online against its definition, its two lemmas, and against games."""
+"""The online certificate equals its definition, its two lemmas hold, and it bounds the regret of games."""
 
 import math
 
@@ -161,7 +161,7 @@ def test_the_two_lemmas_behind_the_charges() -> None:
 
 @pytest.mark.parametrize("name", ["simple", "advanced", "advanced, discarding", "adaptive exp3", "own rule"])
 def test_measured_regret_stays_below_it(name: str) -> None:
-    """The resonant wave: losses swap every 2d rounds, the worst rhythm for feedback that is d rounds late."""
+    """On the resonant wave losses swap every 2d rounds, the worst rhythm for feedback that is d rounds late."""
     k, n, d = 4, 2000, 50
     wave = (np.arange(n) // (2 * d)) % 2
     losses = np.where(np.arange(k) < k // 2, wave[:, None], 1 - wave[:, None]).astype(float)

@@ -1,4 +1,4 @@
-"""FTRL itself: construction, batches, refresh, the coming distribution, the exact reductions."""
+"""FTRL itself, with construction, batches, refresh, the coming distribution and the exact reductions."""
 
 import math
 from typing import Any
@@ -51,8 +51,8 @@ def test_without_delay_it_is_tsallis_inf(k: int, tuning: Simple) -> None:
 def assert_it_is_tsallis_inf(k: int, tuning: Simple) -> None:
     """Identical decisions and probabilities, from the same estimates in every round.
 
-    A free run is compared over 300 rounds only: Tsallis-INF is chaotic, and a difference in the last bit of an estimate
-    grows to 1e-4 within 800 rounds, also between two runs of the reference.
+    A free run is compared over 300 rounds only. Tsallis-INF is chaotic. A difference in the last bit of an estimate
+    grows to 1e-4 within 800 rounds, even between two runs of the reference.
     """
     losses = np.random.default_rng(k).random((2000, k))
     follower, free, learner = TsallisInf(k, seed=9), TsallisInf(k, seed=9), FTRL(k, tuning, seed=9)
@@ -161,7 +161,7 @@ def test_refresh_holds_the_distribution() -> None:
 
 
 def test_discarding_ignores_the_feedback_of_skipped_rounds_only() -> None:
-    """k = 8: round 1, outstanding at age 1, is skipped (theory of Algorithm 2)."""
+    """With k = 8, Algorithm 2 skips round 1 when it is outstanding at age 1."""
     for discard in (False, True):
         learner = FTRL(8, Advanced(discard=discard), seed=1)
         learner.ask()
@@ -182,7 +182,7 @@ def test_repr_says_where_it_stands() -> None:
 
 
 def test_probabilities_never_vanish_where_they_are_drawn() -> None:
-    """One arm loses always for 100,000 rounds without delay: its probability falls, exactly, and nothing breaks."""
+    """One arm always loses for 100,000 rounds without delay. Its probability falls and stays exact."""
     learner = FTRL(2, seed=1)
     for _ in range(100_000):
         decision = learner.ask()

@@ -1,4 +1,4 @@
-"""Rounds that are given up: they cost 1, no longer count, and their feedback may still come."""
+"""Rounds that are given up cost 1 and no longer count. Their feedback may still come."""
 
 import json
 from typing import Any
@@ -38,7 +38,7 @@ def test_a_closed_round_costs_one_and_is_forgotten(name: str) -> None:
 
 
 def test_the_tuning_no_longer_counts_it() -> None:
-    """D_t of the simple tuning against its definition: the sum over rounds of what waits, closed rounds left out."""
+    """D_t of the simple tuning is the sum over rounds of what waits, without closed rounds."""
     learner, waiting, backlog = FTRL(3, Simple(), seed=1), set[int](), 0
     generator = np.random.default_rng(2)
     for _ in range(400):
@@ -97,7 +97,7 @@ def test_a_snapshot_knows_what_was_closed() -> None:
 
 
 def test_the_alarm_does_not_get_more_room_by_closing() -> None:
-    """What the shadow may lose grows with reports only: a closed round costs 1 in the certificate already."""
+    """What the shadow may lose grows with reports only, because a closed round already costs 1 in the certificate."""
     plain, closing = (FTRL(2, Shadow(), seed=1) for _ in range(2))
     for learner in (plain, closing):
         learner.ask(200)

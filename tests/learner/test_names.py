@@ -1,4 +1,4 @@
-"""Arms with names: decisions carry the name, and everything else is as with numbers."""
+"""With named arms, decisions carry the name, and everything else is as with numbers."""
 
 from typing import Any, assert_type
 

@@ -1,4 +1,4 @@
-"""Reports: a decision or its round, a loss or a reward, in [0, 1] or in the units of a declared range."""
+"""Reports name a decision or its round, with a loss or a reward, in [0, 1] or in the units of a declared range."""
 
 import dataclasses
 import math

@@ -1,4 +1,4 @@
-"""Rounds decided elsewhere: recording what a twin has drawn makes the same learner."""
+"""Recording the rounds of a twin makes the same learner."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def test_recording_what_a_twin_drew_gives_the_same_learner(name: str, refresh: i
 
 
 def test_recording_leaves_the_stream_of_draws_alone() -> None:
-    """Recording an arm under no distribution of its own, then asking: the uniforms are those of a fresh learner."""
+    """After recording an arm that it did not draw, a learner draws the same uniforms as a fresh one."""
     plain, mixed = (FTRL(4, seed=5, refresh=1000) for _ in range(2))
     expected = [plain.ask() for _ in range(300)]
     decisions = []

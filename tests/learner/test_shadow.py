@@ -1,4 +1,4 @@
-"""The shadow: against its literal transcription, blind to what has not arrived, within its guarantee."""
+"""The shadow equals its literal transcription, ignores what has not arrived, and keeps its guarantee."""
 
 import math
 from typing import NamedTuple
@@ -26,7 +26,7 @@ class Case(NamedTuple):
     n_rounds: int
     batches: list[int]
     largest_delay: int
-    swap: int  # losses swap after so many rounds; 0: coins
+    swap: int  # losses swap after this many rounds. 0 means coins.
     lost: int = 10**9  # every so many rounds one is never reported
 
 
@@ -45,7 +45,7 @@ QUICK = [("geometric", "wave"), ("lost", "bernoulli"), ("bursts", "sine")]
 @pytest.mark.parametrize("name", ["coins", "bursts"])
 @pytest.mark.parametrize("refresh", [5])
 def test_it_equals_the_literal_transcription(name: str, refresh: int) -> None:
-    """Every solve from nothing but the list of reports: random batches, delays, and orders of arrival."""
+    """Every solve is computed from the list of reports, with random batches, delays and orders of arrival."""
     tuning, k, n, batches, largest, swap, lost = CASES[name]
     generator = np.random.default_rng(len(name))
     learner, oracle = FTRL(k, tuning, seed=2, refresh=refresh), LiteralShadow(k, tuning.switch_threshold)
@@ -102,7 +102,7 @@ def test_the_alarm_is_raised_just_where_it_is_said() -> None:
 
 
 def test_what_is_allowed_by_its_definition() -> None:
-    """Penalty plus the charges of the rounds reported before: online, beforehand, and literally."""
+    """It is the penalty plus the charges of the rounds reported before. Compares three ways to compute it."""
     generator = np.random.default_rng(3)
     for _ in range(30):
         k, delays = int(generator.choice([2, 5, 40])), random_delays(generator)
@@ -295,7 +295,7 @@ def test_the_measured_certificate_by_its_definition() -> None:
     discarding.ask(40)
     discarding.ask()
     before = discarding.measured_certificate()
-    discarding.tell(1, 0.3)  # skipped long ago: thrown away, and still counted as 1
+    discarding.tell(1, 0.3)  # skipped long ago, so it is discarded and still counts as 1
     assert discarding.measured_certificate() == before
     assert FTRL(1, seed=1).measured_certificate() == 0.0
 

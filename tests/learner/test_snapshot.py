@@ -1,4 +1,4 @@
-"""Snapshots: plain data, exact continuation, and nothing else is accepted."""
+"""Snapshots are plain data and continue exactly. Damaged ones are refused."""
 
 import copy
 import json
@@ -20,7 +20,7 @@ from tests.support.catalogue import TUNINGS, Own
 
 
 def play_on(learner: FTRL, rounds: int) -> list[tuple[Any, ...]]:
-    """Some rounds with late, lost and unordered feedback; everything observable along the way."""
+    """Play rounds with late, lost and unordered feedback. Returns everything observable on the way."""
     trace: list[tuple[Any, ...]] = []
     for t in range(learner.round + 1, learner.round + rounds + 1):
         trace.append((*learner.ask(), learner.certificate(), learner.status.backlog, learner.outstanding))
@@ -121,7 +121,8 @@ def test_the_wrong_version_is_refused(snapshot: dict[str, Any]) -> None:
 def test_a_snapshot_of_the_version_before_is_refused() -> None:
     """It was written in November 2026."""
     old = json.loads((Path(__file__).parent / "data" / "snapshot-version-2.json").read_text())
-    with pytest.raises(SnapshotError, match="the snapshot has version 2, but this release reads version 3"):
+    said = r"the snapshot has version 2, but this release reads version 3\. Restore it with the release that wrote it"
+    with pytest.raises(SnapshotError, match=said):
         FTRL.restore(old)
 
 

@@ -1,4 +1,4 @@
-"""Statistical tests with fixed seeds; every threshold comes from the statistic's own variance."""
+"""Statistical tests with fixed seeds. Every threshold comes from the variance of the statistic."""
 
 import math
 

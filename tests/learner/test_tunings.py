@@ -1,4 +1,4 @@
-"""The published rules give their published rates; a rule that is not proper is refused."""
+"""The published rules give their published rates. A rule that is not proper is refused."""
 
 import math
 from typing import Any

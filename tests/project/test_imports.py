@@ -1,4 +1,7 @@
-"""Importing a part loads only what the part needs."""
+"""Importing a part loads only what the part needs.
+
+These tests start plain interpreters, which the quick check allows.
+"""
 
 import subprocess
 import sys

@@ -79,7 +79,7 @@ def test_landing_times_by_hand(left: tuple[int, ...], clock: tuple[int, int], zo
 
 
 def test_the_figures_of_the_document() -> None:
-    """docs/replay.md: the lead of LGA over JFK with and without the cancelled flights; how late the middle one is."""
+    """docs/replay.md gives the lead of LGA over JFK with and without cancelled flights, and the median delay."""
     data = flights.load()
     lead = data.losses.mean(axis=0)[1] - data.losses.mean(axis=0)[2]
     has_landed = np.isfinite(data.landed)

@@ -1,4 +1,4 @@
-"""Decisions drawn from older states: the certificate against its definition, copies that agree, and regret below it."""
+"""Decisions are drawn from older states. Copies agree, and the certificate follows its definition."""
 
 import math
 from itertools import pairwise
@@ -27,7 +27,7 @@ class Event(NamedTuple):
     drawn: Drawn | None = None
     bold_advantage: float = 0.0
     decision: int = 0
-    loss: float | None = 0.0  # None: given up
+    loss: float | None = 0.0  # None if it was given up
 
 
 def fold(shared: SharedLearner, events: list[Event]) -> None:
@@ -42,7 +42,7 @@ def fold(shared: SharedLearner, events: list[Event]) -> None:
 
 
 class Replica:
-    """A copy that has folded the journal up to some place, and draws from that state."""
+    """A copy that has folded the journal up to some entry, and draws from that state."""
 
     def __init__(self, k: int, tuning: Tuning) -> None:
         self.shared, self.seen = SharedLearner(FTRL(k, tuning, seed=0), 0), 0
@@ -53,14 +53,14 @@ class Replica:
 
 
 class Story(NamedTuple):
-    """What was played: the journal, and the copies that have folded all of it."""
+    """The journal of a game, and the copies that have folded all of it."""
 
     journal: list[Event]
     copies: list[SharedLearner]
 
 
 def story(generator: np.random.Generator, k: int, tuning: Tuning, *, replicas: int, lag: int, n: int = 60) -> Story:
-    """Replicas that wake in any order, lag by up to `lag` events, draw groups and write them; reports come any time."""
+    """Play with replicas that wake in random order, lag by up to `lag` events, and write groups of decisions."""
     journal: list[Event] = []
     copies = [Replica(k, tuning) for _ in range(replicas)]
     waiting: list[int] = []
@@ -88,10 +88,10 @@ def story(generator: np.random.Generator, k: int, tuning: Tuning, *, replicas: i
 class Literal(NamedTuple):
     """The rounds in the order of what they had seen."""
 
-    number: dict[int, int]  # by their places
+    number: dict[int, int]  # of each round, by the seq of its decision
     log: list[Log]
     closed: frozenset[int]
-    falls: float  # of beta
+    falls: float  # the sum of all falls of beta
 
 
 def in_order(k: int, tuning: Tuning, journal: list[Event]) -> Literal:
@@ -110,15 +110,15 @@ def in_order(k: int, tuning: Tuning, journal: list[Event]) -> Literal:
 
 
 def literal(k: int, tuning: Tuning, journal: list[Event]) -> float:
-    """The certificate by its definition; a fall of beta is paid."""
+    """The certificate by its definition, plus the price of each fall of beta."""
     _, log, closed, falls = in_order(k, tuning, journal)
     return literal_certificate(k, log, closed) + falls * math.log(k)
 
 
 def literal_without(k: int, tuning: Tuning, journal: list[Event], left_out: frozenset[int]) -> float:
-    """The bound for a given set S, here by places: its rounds cost 1, and neither miss anything nor are missed."""
+    """The bound for a given set S of decisions. Each costs 1, misses nothing and is not missed."""
     number, log, closed, falls = in_order(k, tuning, journal)
-    set_s = closed | {number[place] for place in left_out}
+    set_s = closed | {number[seq] for seq in left_out}
     bound = 2 * log[-1].alpha * (math.sqrt(k) - 1) + (log[-1].beta + falls) * math.log(k) + len(set_s)
     for s, own in enumerate(log, 1):
         if s not in set_s:
@@ -132,7 +132,7 @@ class Whole(NamedTuple):
     """A journal folded event by event."""
 
     certificate: float
-    capped: frozenset[int]  # the places of decisions whose charge reached 1 while they waited
+    capped: frozenset[int]  # the seqs of decisions whose charge reached 1 while they waited
 
 
 def whole(k: int, tuning: Tuning, journal: list[Event]) -> Whole:
@@ -143,10 +143,10 @@ def whole(k: int, tuning: Tuning, journal: list[Event]) -> Whole:
         rows = shared.learner._state.ledger[: clock["rows"]]
         waits = (rows["probability"] > 0) | (rows["probability"] == -clock["solves"])
         capped |= set(rows["round"][waits & (rows["round"] <= clock["capped"])].tolist())
-    places = [event.seq for event in journal if not event.decision]
+    seqs = [event.seq for event in journal if not event.decision]
     learner = shared.learner
     certificate = uncapped_certificate(learner)
-    return Whole(certificate, frozenset(places[round - 1] for round in capped))
+    return Whole(certificate, frozenset(seqs[round - 1] for round in capped))
 
 
 def test_the_certificate_is_not_below_what_is_proven_in_a_few_stories() -> None:
@@ -185,14 +185,14 @@ def above_its_definition(tuning: Tuning, *, games: int, replicas: int, lag: int,
 @pytest.mark.parametrize("tuning", [Simple(), Advanced()], ids=repr)
 @pytest.mark.parametrize("reported", [0, 30, 300])
 def test_one_who_was_away_for_long_pays_for_it(tuning: Tuning, reported: int) -> None:
-    """300 rounds pass before somebody writes down 40 that were drawn at the very start."""
+    """300 rounds pass before a replica writes 40 that it drew at the very start."""
     away = Replica(2, tuning)
     drawn, journal = away.shared.draw_context().drawn, list[Event]()
     for seq in range(1, 301):
         away.catch_up(journal, seq - 1)
         journal.append(Event(seq, seq - 1, seq % 2, 0.5, away.shared.draw_context().drawn))
-    journal += [Event(300 + place, decision=place, loss=0.5) for place in range(1, reported + 1)]
-    journal += [Event(300 + reported + place, 0, 0, 0.5, drawn) for place in range(1, 41)]
+    journal += [Event(300 + seq, decision=seq, loss=0.5) for seq in range(1, reported + 1)]
+    journal += [Event(300 + reported + number, 0, 0, 0.5, drawn) for number in range(1, 41)]
     folded = whole(2, tuning, journal)
     assert folded.certificate > literal_without(2, tuning, journal, folded.capped) * (1 - 1e-11)
 
@@ -204,7 +204,7 @@ def test_rates_never_fall_below_those_of_any_round_that_was_entered() -> None:
     drawn = shared.draw_context().drawn
     for seq in range(102, 203):
         shared.tell(seq, seq - 101, 0.5)
-    shared.enter([203], 202, [0], [1 / 3], None)  # by somebody who knows all, so with lower rates
+    shared.enter([203], 202, [0], [1 / 3], None)  # by a copy that knows everything, so with lower rates
     shared.enter([204], 101, [0], [1 / 3], drawn)
     shared.enter([205], 204, [0], [1 / 3], None)
     status = shared.learner.status
@@ -213,7 +213,7 @@ def test_rates_never_fall_below_those_of_any_round_that_was_entered() -> None:
 
 
 def test_open_rounds_pay_for_the_lowest_beta_since_the_draw() -> None:
-    """As much as the overtaken round owes for those that were drawn after it, with the lowest rates there may be."""
+    """They pay as much as the overtaken round owes for later draws, at the lowest possible rates."""
     shared = SharedLearner(FTRL(2, Simple(), seed=0), 0)
     shared.enter([1, 2, 3], 0, [0, 1, 0], [0.5] * 3, None)
     drawn = shared.draw_context().drawn
@@ -302,7 +302,7 @@ def test_half_a_group_and_then_the_rest_makes_no_difference() -> None:
 
 
 def test_one_copy_that_is_never_behind_is_the_learner_itself() -> None:
-    """Nothing of this may change what a single learner does: ask and tell, bit for bit."""
+    """Sharing does not change the ask and tell of a single learner, bit for bit."""
     generator = np.random.default_rng(4)
     played = story(generator, 4, Shadow(), replicas=1, lag=0, n=300)
     plain, rounds = FTRL(4, Shadow(), seed=0), dict[int, int]()
@@ -323,7 +323,7 @@ def test_one_copy_that_is_never_behind_is_the_learner_itself() -> None:
 
 
 def literal_savings(k: int, tuning: Tuning, journal: list[Event]) -> float:
-    """docs/theory/shadow.md: y and z of a round are those of the reports and rates that its copy had when it drew."""
+    """In docs/theory/shadow.md, y and z of a round follow from the reports and rates that its copy had when it drew."""
     decisions = {event.seq: event for event in journal if not event.decision}
     reports = [event for event in journal if event.decision and event.loss is not None]
     suffered = savings = 0.0
@@ -343,7 +343,7 @@ def literal_savings(k: int, tuning: Tuning, journal: list[Event]) -> float:
 
 
 def test_a_shadow_compares_what_the_copies_had_when_they_drew() -> None:
-    """Not what the fold has when it hears of it: that would be a comparison of two learners without lag."""
+    """Comparing what the fold has when it reads the entry would compare two learners without lag."""
     generator = np.random.default_rng(5)
     for lag in (0, 8, 30):
         played = story(generator, 3, Shadow(), replicas=3, lag=lag)
@@ -376,7 +376,7 @@ def test_bold_advantages_that_do_not_fit_are_refused(bold_advantages: list[float
 
 
 def lossy(suffered: float) -> FTRL:
-    """A learner that has lost so much, with some rounds open."""
+    """A learner that has suffered this much loss, with some open rounds."""
     learner = FTRL(2, Shadow(), seed=0)
     for _ in range(1000):
         learner.tell(learner.ask().round, 0.5)
@@ -453,18 +453,18 @@ def test_what_was_never_a_state_of_it_is_refused_and_nothing_changes(wrong: Draw
 
 def test_waiting_are_found_while_they_wait() -> None:
     generator = np.random.default_rng(6)
-    places, model = WaitingRounds(), dict[int, int]()
+    waiting, model = WaitingRounds(), dict[int, int]()
     seq = 0
     for round in range(1, 3000):
         seq += int(generator.integers(1, 5))
-        places.add([seq], round)
+        waiting.add([seq], round)
         model[seq] = round
         for _ in range(2):
             asked = int(generator.integers(1, seq + 3))
-            assert places.take(asked) == model.pop(asked, 0)
+            assert waiting.take(asked) == model.pop(asked, 0)
         if round % 500 == 0:
-            places = WaitingRounds(*places.state())
-        assert len(places) == len(model)
+            waiting = WaitingRounds(*waiting.state())
+        assert len(waiting) == len(model)
 
 
 def test_entering_nothing_changes_nothing() -> None:

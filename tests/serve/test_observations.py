@@ -1,4 +1,4 @@
-"""Statistics of an experiment: unbiased estimates with honest intervals, ages and histories in bounded memory."""
+"""Statistics of an experiment. Estimates are unbiased, intervals honest, and memory bounded."""
 
 import numpy as np
 import pytest
