@@ -78,7 +78,7 @@ def play_game(
 ) -> tuple[Result, Setting]:
     """Play one game. Returns the regret at the checkpoints, expected and suffered, the seconds, and the setting.
 
-    The delays are drawn here and nowhere else. Everything else about the game takes them from the setting.
+    The game draws its delays once, into the setting. Everything else about the game takes them from there.
     """
     started = time.thread_time()
     setting = setting_of(problem, seed)
