@@ -117,10 +117,10 @@ def worst(measured: Sequence[Cell]) -> Cell:
 
 def judge(what: str, measured: Sequence[Cell]) -> Check:
     """Check that every cell's mean ratio is at most 1, and describe the worst cell."""
-    told = max(measured, key=lambda cell: (SEVERITY.index(judge_mean(cell.ratios, 1.0)), cell.ratio))
-    half = float(half_width(told.ratios))
-    text = f"{len(measured)} problems, worst {told.ratio:.2f} ± {half:.2f} of the bound ({told.where})"
-    return Check(what, text, judge_mean(told.ratios, 1.0))
+    shown = max(measured, key=lambda cell: (SEVERITY.index(judge_mean(cell.ratios, 1.0)), cell.ratio))
+    half = float(half_width(shown.ratios))
+    text = f"{len(measured)} problems, worst {shown.ratio:.2f} ± {half:.2f} of the bound ({shown.where})"
+    return Check(what, text, judge_mean(shown.ratios, 1.0))
 
 
 def figure(name: str, title: str, measured: Sequence[Cell]) -> Figure:

@@ -150,8 +150,8 @@ def _submit(client: "Client", games: Games, data: "Future", at: Integers) -> "di
     """Submit a task for each game. An algorithm of the table is sent as its name."""
     players = [name if BY_NAME.get(name) is algorithm else algorithm for (name, _), algorithm in games.items()]
     seeds = [seed for _, seed in games]
-    told = {"problem": data, "at": at, "wanted": dict(environment())}
-    return dict(zip(client.map(_play_there, players, seeds, **told, pure=False), games, strict=True))
+    shared = {"problem": data, "at": at, "wanted": dict(environment())}
+    return dict(zip(client.map(_play_there, players, seeds, **shared, pure=False), games, strict=True))
 
 
 def _outcome(client: "Client", future: "Future[Any]") -> FinishedGame | BaseException | None:

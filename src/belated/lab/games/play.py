@@ -83,14 +83,14 @@ def play_game(
     started = time.thread_time()
     setting = setting_of(problem, seed)
     delays, blocks = setting.drawn_delays, setting.loss_blocks()
-    told = player.player(setting) if isinstance(player, Algorithm) else player
+    prepared = player.player(setting) if isinstance(player, Algorithm) else player
     game: Compiled | CompiledShadow | Driver
-    if isinstance(told, Shadow):
-        game = CompiledShadow(told, problem, delays, seed)
-    elif isinstance(told, Tuning):
-        game = Compiled(told, problem, delays, seed)
+    if isinstance(prepared, Shadow):
+        game = CompiledShadow(prepared, problem, delays, seed)
+    elif isinstance(prepared, Tuning):
+        game = Compiled(prepared, problem, delays, seed)
     else:
-        game, blocks = Driver(told, problem, delays, seed), slices(blocks)
+        game, blocks = Driver(prepared, problem, delays, seed), slices(blocks)
     curves = follow(game.play, watch(blocks), problem.n_arms, at)
     return (*curves, time.thread_time() - started), setting
 
