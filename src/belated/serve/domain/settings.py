@@ -109,7 +109,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def stored_settings(body: bytes) -> Settings:
     """The settings of an experiment from its journal entry.
 
-    Entries written before December 2026 call the shadow's switch threshold `doubt`.
+    Entries written before the redesign of November 2026 call the shadow's switch threshold `doubt`.
     """
     document = msgspec.json.decode(body, type=dict[str, Any])
     tuning = document.get("tuning")
