@@ -1,15 +1,15 @@
 """All errors. A call that raises one of these has changed nothing.
 
 BelatedError
-├── InvalidInput      a value outside what is allowed (also a ValueError)
-├── UnknownRound      feedback for a round that was never asked (also a LookupError)
-├── DuplicateReport   a second report of one round
-├── ImproperRule      a tuning whose rates decrease, are negative or not finite (also a ValueError)
-├── SnapshotError     a snapshot of the wrong kind, version or shape (also a ValueError)
-├── StoreError        the service's journal, or a game that is kept, cannot be read or written
-│   └── StoreUnreachable  for now: it may be tried again
-├── ClusterError      Dask's scheduler or workers do not answer, do not fit, or die
-└── ServiceError      the service answered with a problem, or not at all; raised by the client
+├── InvalidInput          a value outside what is allowed (also a ValueError)
+├── UnknownRound          a report for a round that was never asked (also a LookupError)
+├── DuplicateReport       a second report of one round
+├── ImproperRule          a tuning whose rates decrease, are negative or not finite (also a ValueError)
+├── SnapshotError         a snapshot of the wrong kind, version or shape (also a ValueError)
+├── StoreError            the service's journal, or a stored game, cannot be read or written
+│   └── StoreUnreachable  the store does not answer now, and a later call may succeed
+├── ClusterError          Dask's scheduler or workers do not answer, do not fit, or die
+└── ServiceError          the service refused a request, or did not answer (raised by the client)
 """
 
 
@@ -22,7 +22,7 @@ class InvalidInput(BelatedError, ValueError):
 
 
 class UnknownRound(BelatedError, LookupError):
-    """Feedback for a round that was never asked."""
+    """A report for a round that was never asked."""
 
     def __init__(self, round: int, asked: int) -> None:
         super().__init__(round, asked)
@@ -51,7 +51,7 @@ class SnapshotError(BelatedError, ValueError):
 
 
 class StoreError(BelatedError):
-    """The service's journal, or a game that is kept, cannot be read or written."""
+    """The service's journal, or a stored game, cannot be read or written."""
 
 
 class StoreUnreachable(StoreError):
