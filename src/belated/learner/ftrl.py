@@ -189,9 +189,9 @@ class FTRL(Generic[Arm]):
         """Correct the outcome of a reported decision. The estimates become what `new` would have made them.
 
         old and new are losses from 0 to 1, or outcomes in the units of the learner's range if it has one. If you told
-        reward=r to a learner without a range, its loss is 1 - r. Bring the
-        decision and the old outcome from your own records, because a learner forgets a round once it is reported. A
-        change that contradicts the sums is refused. The certificate still counts the round as reported at first.
+        reward=r to a learner without a range, its loss is 1 - r. Bring the decision and the old outcome from your own
+        records, because a learner forgets a round once it is reported. A change that contradicts the sums is refused.
+        The certificate still counts the round as reported at first.
 
         old is None for a decision that was given up. Its loss counts from now on, and in the certificate still 1.
         """
