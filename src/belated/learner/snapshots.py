@@ -68,7 +68,8 @@ def decode(data: Any, tuning: Tuning | None = None) -> State:
         raise SnapshotError(f"not a snapshot of a learner: expected a dict with format {FORMAT!r}{hint}")
     if type(data.get("version")) is not int or data["version"] != VERSION:
         raise SnapshotError(
-            f"the snapshot has version {data.get('version')!r}, but this release reads version {VERSION}"
+            f"the snapshot has version {data.get('version')!r}, but this release reads version {VERSION}. "
+            "Restore it with the release that wrote it, or enter your records into a new learner with record and tell"
         )
     try:
         return _decode(data, tuning)
