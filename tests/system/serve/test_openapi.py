@@ -129,6 +129,7 @@ def test_the_description_names_every_route_and_only_what_is_there() -> None:
     assert found == {(route.method, route.path) for route in ROUTES}
     names = [operation["operationId"] for methods in described["paths"].values() for operation in methods.values()]
     assert len(set(names)) == len(names)
+    assert {"ask", "ask_batch", "tell", "tell_batch"} <= set(names)
     references = set(find_references(described))
     assert references == {f"#/components/schemas/{name}" for name in described["components"]["schemas"]}
 

@@ -34,14 +34,14 @@ AMEND_HINT: Final = 'Send "amend": true to correct it.'
 REPLAYED: Final = {"Idempotent-Replayed": "true"}
 
 
-async def decide(call: Call) -> Answer:
+async def ask(call: Call) -> Answer:
     """Choose an arm. The decision is on disk when it is answered."""
     await call.read(NOTHING)
     got = await call.service.ask(call.name, 1, call.idempotency_key())
     return Answer(201, of_decided(got.decisions[0]), REPLAYED if got.replayed else {})
 
 
-async def decide_batch(call: Call) -> Answer:
+async def ask_batch(call: Call) -> Answer:
     """Choose many times from one distribution."""
     size = (await call.read(SIZE)).size
     got = await call.service.ask(call.name, size, call.idempotency_key())
@@ -66,7 +66,7 @@ def problem_of_report(refusal: Refusal) -> HTTPProblem:
     return problem
 
 
-async def report(call: Call) -> Answer:
+async def tell(call: Call) -> Answer:
     """Report the outcome of a decision, whenever it is known."""
     one = report_of(call.path["decision_id"], await call.read(FEEDBACK))
     [status] = await call.service.tell([one], call.grant.experiment)
@@ -75,7 +75,7 @@ async def report(call: Call) -> Answer:
     return Answer(200, FeedbackStatus(one.decision_id, status))  # type: ignore[arg-type]
 
 
-async def report_batch(call: Call) -> Answer:
+async def tell_batch(call: Call) -> Answer:
     """Report many outcomes. Each gets its own status or problem."""
     reports = [report_of(one.decision_id, one) for one in (await call.read(BATCH)).reports]
     statuses = await call.service.tell(reports, call.grant.experiment)

@@ -62,19 +62,19 @@ LAYOUT: Final = {
 CSV, PARQUET, STREAM = "text/csv", "application/vnd.apache.parquet", live.STREAM
 ROUTES: Final = (  # the busiest first, because they are tried in order
     Route(
-        *("POST", f"{EXPERIMENT}/decisions", decisions.decide, "decide", "Choose an arm"),
+        *("POST", f"{EXPERIMENT}/decisions", decisions.ask, "decide", "Choose an arm"),
         {201: d.DecisionDocument}, d.NewDecision, {}, (400, 404, 409, 422, *WRITING), is_idempotent=True,
     ),
     Route(
-        *("POST", f"{DECISION}/feedback", decisions.report, "report", "Report the outcome of a decision"),
+        *("POST", f"{DECISION}/feedback", decisions.tell, "report", "Report the outcome of a decision"),
         {200: d.FeedbackStatus}, d.Feedback, {"reward": 1}, (400, 404, 409, 422, *WRITING),
     ),
     Route(
-        *("POST", f"{EXPERIMENT}/decisions/batch", decisions.decide_batch, "decide", "Choose many times at once"),
+        *("POST", f"{EXPERIMENT}/decisions/batch", decisions.ask_batch, "decide", "Choose many times at once"),
         {201: d.BatchOfDecisions}, d.NewDecisions, {"size": 100}, (400, 404, 409, 422, *WRITING), is_idempotent=True,
     ),
     Route(
-        *("POST", "/v1/feedback", decisions.report_batch, "report", "Report the outcomes of many decisions"),
+        *("POST", "/v1/feedback", decisions.tell_batch, "report", "Report the outcomes of many decisions"),
         {200: d.FeedbackResults}, d.BatchOfFeedback,
         {"reports": [{"decision_id": "01a1e2bd-f86b-7000-8000-000a30d63908", "reward": 1}]}, (400, 422, *WRITING),
     ),

@@ -13,7 +13,7 @@ from belated.serve.domain import timestamps
 from belated.serve.domain.refusals import Refusal, try_later
 from belated.serve.store.journal import Journal, Key
 
-Scope = Literal["decide", "report", "admin"]
+Scope = Literal["decide", "report", "admin"]  # not ask and tell, because stored keys have these words
 FORM: Final = re.compile(r"blt_([0-9a-f]{12})_([0-9a-f]{64})")
 KEYS_TIMEOUT: Final = 15.0  # seconds after which keys that cannot be read again are not trusted
 NOBODY: Final = Key("", hashlib.sha256(b"").digest(), "admin", None, 0)
