@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from belated import FTRL, BelatedError, Decision
+from belated import FTRL, BelatedError, Decision, lab
 from belated.arrays import Floats
 from belated.baselines import (
     BOLD,
@@ -22,6 +22,7 @@ from belated.baselines import (
     OneArm,
     Queued,
     Skipper,
+    ThompsonSampling,
     TsallisReducedVariance,
     UniformRandom,
     WaitingDoubling,
@@ -258,6 +259,97 @@ def test_queued_is_the_paper_algorithm(seed: int) -> None:
             queues[arms[s - 1]].append(losses[s - 1, arms[s - 1]])
             learner.tell(s, losses[s - 1, arms[s - 1]])
     assert sum(learner.queued) > 0
+
+
+# --- Thompson sampling
+
+
+@pytest.mark.parametrize("fractional", [False, True])
+def test_thompson_is_the_paper_algorithm(fractional: bool) -> None:
+    """The pseudo-code for losses, with Algorithm 2 of Chapelle & Li for coins and of Agrawal & Goyal for fractions."""
+    n, k, seed = 400, 3, 6
+    losses, delays = coins(n, (0.3, 0.5, 0.6), seed), random_delays(n, 30, seed)
+    if fractional:
+        losses = 0.8 * losses + 0.1
+    learner = ThompsonSampling(k, seed=seed)
+    decisions = play(learner, delays, losses)
+    generator, failures, successes = np.random.default_rng(seed), [0] * k, [0] * k
+    arms: list[int] = []
+    for t in range(1, n + 1):
+        theta = [generator.beta(failures[i] + 1, successes[i] + 1) for i in range(k)]
+        arms.append(theta.index(min(theta)))
+        for s in range(1, t + 1):
+            if s + delays[s - 1] == t:
+                loss = losses[s - 1, arms[s - 1]]
+                if (generator.random() < loss) if fractional else (loss == 1):
+                    failures[arms[s - 1]] += 1
+                else:
+                    successes[arms[s - 1]] += 1
+    assert decisions == [Decision(t, arm, 1.0) for t, arm in enumerate(arms, 1)]
+    assert (np.array(learner.posterior()) - 1).tolist() == [failures, successes]
+    assert sum(failures) + sum(successes) == n - learner.outstanding < n
+
+
+def test_thompson_counts_the_observed_rounds_in_any_order() -> None:
+    learner = ThompsonSampling(3, seed=1)
+    arms = [learner.ask().arm for _ in range(40)]
+    late = copy.deepcopy(learner)
+    told = np.random.default_rng(1).permutation(40)[:25].tolist()
+    for order, twin in ((told, learner), (told[::-1], late)):
+        for s in order:
+            twin.tell(s + 1, s % 2)
+        ones, zeros = ([sum(arms[s] == i and s % 2 == loss for s in told) for i in range(3)] for loss in (1, 0))
+        assert np.array(twin.posterior()).tolist() == [[1 + count for count in ones], [1 + count for count in zeros]]
+        assert twin.outstanding == 15
+    assert learner.ask() == late.ask()  # whole losses need no coin
+
+
+@pytest.mark.parametrize("loss", [0.02, 0.3, 0.75])
+def test_thompson_coins_have_the_mean_of_the_loss(loss: float) -> None:
+    learner, n = ThompsonSampling(1, seed=2), 5000
+    for _ in range(n):
+        learner.tell(learner.ask(), loss)
+    (a,), (b,) = learner.posterior()
+    assert a + b == n + 2
+    assert abs(a - 1 - n * loss) < 4 * math.sqrt(n * loss * (1 - loss))
+
+
+def test_thompson_plays_each_arm_as_often_as_it_is_the_best() -> None:
+    """P(theta_i is the least) = integral of f_i times the product of 1 - F_j over j != i, on a fine grid."""
+    learner, n, x = ThompsonSampling(3, seed=3), 5000, (np.arange(20_000) + 0.5) / 20_000
+    for _ in range(20):
+        decision = learner.ask()
+        learner.tell(decision, decision.round % (decision.arm + 2) == 0)
+    density = np.array([x ** (a - 1) * (1 - x) ** (b - 1) for a, b in zip(*learner.posterior(), strict=True)])
+    density /= density.sum(axis=1, keepdims=True)
+    above = 1 - density.cumsum(axis=1) + density / 2
+    best = np.array([(density[i] * np.delete(above, i, axis=0).prod(axis=0)).sum() for i in range(3)])
+    assert best.sum() == pytest.approx(1, abs=1e-6)
+    assert best.min() > 0.02
+    counts = np.bincount([learner.ask().arm for _ in range(n)], minlength=3)
+    assert ((counts - n * best) ** 2 / (n * best)).sum() < 13.8  # chi-squared, 2 degrees of freedom, 0.1%
+
+
+def test_thompson_looks_ahead_without_a_trace() -> None:
+    looked, blind = ThompsonSampling(4, seed=4), ThompsonSampling(4, seed=4)
+    changed = 0
+    for t in range(1, 200):
+        before = looked.distribution()
+        for learner in (looked, blind):
+            if t > 5:
+                learner.tell(t - 5, 0.4)
+        after = looked.distribution()
+        changed += bool((after != before).any())
+        decision = looked.ask()
+        assert decision == blind.ask()
+        assert after[decision.arm] == 1
+    assert changed > 20  # the coming arm knows the last report
+
+
+def test_the_expected_loss_of_thompson_is_that_of_the_arm_it_plays() -> None:
+    problem = lab.Problem(lab.Sine(), lab.Geometric(5), n_arms=3, n_rounds=300)
+    curves = lab.play("thompson", problem, range(2))
+    np.testing.assert_array_equal(curves.expected, curves.suffered)
 
 
 # --- BOLD

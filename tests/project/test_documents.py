@@ -1,6 +1,7 @@
 """Every public name, option, route and metric is documented."""
 
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,22 @@ def test_every_name_of_the_lab_is_in_its_document() -> None:
         assert f" {algorithm.needs} |" in row, algorithm.name
     for name in lab.__all__:
         assert re.search(rf"`(lab\.)?{name}\b", document), name
+
+
+def test_the_numbers_of_systems_are_true() -> None:
+    marks = Counter(algorithm.mark for algorithm in lab.ALGORITHMS if algorithm.name != "shadow")
+    del marks["-"]  # the yardsticks
+    n, read, recalled, derived = marks.total(), marks["read"], marks["recalled"], marks["derived"]
+    readme, document, claims = (
+        " ".join((ROOT / name).read_text().split()) for name in ("README.md", "docs/lab.md", "docs/paper.md")
+    )
+    for text in (readme, document):
+        assert f"plays {n} published systems" in text
+        assert f"The {n} include" in text
+    assert f"of {read} systems were read" in readme
+    assert f"Those of {recalled} are as commonly quoted, and those of {derived} were derived" in readme
+    assert f"Of the {n} published systems {read} are read, {derived} derived and {recalled} recalled" in document
+    assert f"{n + 1} systems on three kinds of delay" in claims  # with the shadow
 
 
 def test_every_command_and_option_is_documented() -> None:

@@ -31,6 +31,7 @@ from belated.baselines.one_arm import OneArm
 from belated.baselines.queued import Queued
 from belated.baselines.skipper import Skipper
 from belated.baselines.solid import SOLID
+from belated.baselines.thompson import ThompsonSampling
 from belated.baselines.tsallis_reduced_variance import TsallisReducedVariance
 from belated.baselines.uniform import UniformRandom
 
@@ -47,6 +48,7 @@ __all__ = [
     "OneArm",
     "Queued",
     "Skipper",
+    "ThompsonSampling",
     "TsallisReducedVariance",
     "UniformRandom",
     "WaitingDoubling",

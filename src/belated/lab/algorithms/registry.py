@@ -186,6 +186,14 @@ ALGORITHMS = (
         rates.stochastic(queued.bound),
     ),
     Algorithm(
+        "thompson",
+        "Thompson sampling on what has been observed",
+        "Chapelle & Li 2011, Agrawal & Goyal 2012",
+        "stochastic losses",
+        "read",
+        lambda _: lambda k, seed: baselines.ThompsonSampling(k, seed=seed),
+    ),
+    Algorithm(
         "masoudian-2022",
         "best of both worlds with a known largest delay",
         "Masoudian, Zimmert & Seldin 2022",

@@ -90,7 +90,7 @@ def investigate(effort: Effort) -> Finding:
         [table(f"Regret ± 95% interval ≤ its bound, if it has one (k = {k}, n = {n:,})", systems)],
         (
             "solid sees the losses of all arms, and composite sees only sums. Neither can be compared with the others "
-            "directly. delayed-ucb1 and qpm-d are for stochastic losses, which these are not.",
+            "directly. delayed-ucb1, qpm-d and thompson are for stochastic losses, which these are not.",
         ),
     )
 
