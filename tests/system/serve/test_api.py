@@ -250,6 +250,7 @@ def test_metrics_count_right(served: Served) -> None:
         "expired_total": 0,
         "late_total": 0,
         "amended_total": 1,
+        "reporting_warning": 0,
     }
 
     def grown(metric: str, labels: str = "") -> float:

@@ -7,6 +7,7 @@ import { showDelays } from "/static/delays.js";
 import { byId, writeTo, write } from "/static/dom.js";
 import { follow } from "/static/live.js";
 import { prepareManaging, showManaging } from "/static/manage.js";
+import { showReporting } from "/static/reporting.js";
 import { pathOf } from "/static/server.js";
 import { showCertificates, showStore } from "/static/verdicts.js";
 import { afterthoughts, count, headline, leader, moment, plural, rules, tuning } from "/static/words.js";
@@ -15,6 +16,7 @@ const name = decodeURIComponent(location.pathname.split("/")[2]);
 
 function show(experiment) {
   byId("content").hidden = false;
+  showReporting(experiment);
   showSummary(experiment);
   const drawing = drawnArms(experiment.arms);
   const isClosed = experiment.closed_at !== null;
@@ -59,6 +61,7 @@ function showSummary(experiment) {
 
 function fail(problem) {
   byId("content").hidden = true;
+  byId("missing").hidden = true;
   byId("connection").hidden = true;
   writeTo("headline", problem.status === 404 ? "There is no such experiment." : "This experiment cannot be shown.");
   writeTo("leader", problem.message);

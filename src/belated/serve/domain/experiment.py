@@ -24,6 +24,7 @@ from belated.serve.domain.observations import (
     estimate,
     new_earnings,
 )
+from belated.serve.domain.reporting import Comparison, Reporting
 from belated.serve.domain.settings import ArmChange, Settings, stored_settings
 from belated.serve.domain.timestamps import MICROSECONDS
 
@@ -68,6 +69,8 @@ class Experiment:
         self.chosen, self.reports = [0] * len(self.arms), [0] * len(self.arms)  # decisions and true outcomes, by arm
         self.counts, self.ages = Counts(), Ages([], [])
         self.delays = [0] * len(DELAYS)
+        # with a default outcome, silence is an answer
+        self.reporting = Reporting.new(len(self.arms)) if self.settings.default_outcome is None else None
         self.history = History(1, 1, [], [], [])
         self.past: list[Era] = []
         self.last_expired = 0  # the newest decision whose wait has ended without a report
@@ -114,6 +117,8 @@ class Experiment:
             self.chosen[entry.arm or 0] += 1
             if self._assumed is not None:
                 era.earnings.add(arm, self._assumed, probability)
+            if self.reporting is not None:
+                self.reporting.decide(entry.seq, entry.at, entry.arm or 0)
             self.ages.opened(entry.at)
         self.counts.decisions += len(entries)
 
@@ -137,8 +142,11 @@ class Experiment:
         if loss is not None and before is not None:  # at most this much, by the proof in docs/theory/service.md
             self._era_of(entry).revised += 1 + max(0.0, before - loss) / (entry.probability or 1.0)
         if entry.kind in (EntryKind.REPORTED, EntryKind.LATE):
-            self.delays[bucket_of(entry.at - decided_at)] += 1
+            bucket = bucket_of(entry.at - decided_at)
+            self.delays[bucket] += 1
             self.reports[entry.arm or 0] += 1
+            if self.reporting is not None:
+                self.reporting.report(entry.decision or 0, entry.arm or 0, bucket)
         match entry.kind:
             case EntryKind.REPORTED:
                 self.counts.reported += 1
@@ -206,6 +214,8 @@ class Experiment:
                 self.arms.append(name)
                 self.chosen.append(0)
                 self.reports.append(0)
+                if self.reporting is not None:
+                    self.reporting.add_arm()
         added = [self.arms.index(name) for name in change.add]
         arms = sorted([arm for arm in self.era.arms if arm not in retired] + added)
         least = min((estimates[arm] for arm in arms if arm in estimates), default=0.0)
@@ -240,6 +250,10 @@ class Experiment:
                 sums[arm].append(era.earnings.sums(index))
         return [estimate(sums[arm]) if n >= ENOUGH_REPORTS else None for arm, n in enumerate(self.reports)]
 
+    def comparisons(self, now: int) -> list[Comparison]:
+        """Compare how often the arms report, or return nothing if there is a default outcome."""
+        return [] if self.reporting is None else self.reporting.compare(now, self.settings.reward_wait)
+
     def expires_at(self, decided_at: int) -> int | None:
         """Return when the wait for this decision's outcome ends."""
         wait = self.settings.reward_wait
@@ -260,6 +274,7 @@ class Experiment:
             "counts": Counts,
             "ages": Ages,
             "history": History,
+            "reporting": Reporting | None,
             "past": list[Era],
             "era": Era,
         }

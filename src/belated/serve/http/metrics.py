@@ -8,6 +8,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from belated.serve.service.service import Service
+from belated.serve.service.views import ExperimentTotals
 
 FAST = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0)
 
@@ -41,6 +42,7 @@ class Metrics:
             "belated_proven_regret", "Proven bound on the regret, in losses", labels=["experiment"]
         )
         experiments, store = self._service.measure()
+        yield from reporting(experiments)
         for experiment in experiments:
             for name, family in counters.items():
                 family.add_metric([experiment.name], getattr(experiment.counts, name))
@@ -61,3 +63,20 @@ class Metrics:
     def text(self) -> tuple[bytes, str]:
         """Return the metrics as text, and its media type."""
         return generate_latest(self._registry), CONTENT_TYPE_LATEST
+
+
+def reporting(experiments: list[ExperimentTotals]) -> Iterator[Metric]:
+    """Yield how often the arms report. With a default outcome nobody compares them, so there is no share."""
+    warning = GaugeMetricFamily(
+        "belated_reporting_warning", "1 if an arm reports less often than the others", labels=["experiment"]
+    )
+    share = GaugeMetricFamily(
+        "belated_reported_share", "Reports by decision, if old enough to be judged", labels=["experiment", "arm"]
+    )
+    for experiment in experiments:
+        found = experiment.reporting
+        warning.add_metric([experiment.name], int(found is not None and found.warning))
+        for arm in [] if found is None else found.arms:
+            if arm.share is not None:
+                share.add_metric([experiment.name, arm.name], arm.share)
+    yield from (warning, share)

@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Generic, NamedTuple, Self, TypeVar, final
 
-import msgspec
-
 from belated.serve.domain.entries import Entry, Found
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.messages import OutcomeReport
@@ -19,7 +17,15 @@ from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Creat
 from belated.serve.engine.writer import Writer
 from belated.serve.service.keys import Gate, Grant, Scope
 from belated.serve.service.reading import SILENCE_TIMEOUT, Reader
-from belated.serve.service.views import ExperimentSummary, ExperimentTotals, ExperimentView, StoreView, summary, view
+from belated.serve.service.views import (
+    ExperimentSummary,
+    ExperimentTotals,
+    ExperimentView,
+    StoreView,
+    summary,
+    totals,
+    view,
+)
 from belated.serve.store.journal import Journal, Key
 from belated.serve.store.opening import open_journal
 
@@ -244,11 +250,8 @@ class Service:
     def measure(self) -> Measurements:
         """Return the numbers of all experiments and of the store."""
         with self._engine.lock:
-            experiments = [
-                ExperimentTotals(one.name, msgspec.structs.replace(one.counts), one.certificates()[0])
-                for one in self._engine.fold.experiments.values()
-            ]
-            return Measurements(experiments, self.store_view())
+            now, experiments = self._engine.now(), self._engine.fold.experiments.values()
+            return Measurements([totals(one, now) for one in experiments], self.store_view())
 
     def on_commit(self, listener: Callable[[float, int], None]) -> None:
         """Call `listener` after each commit with its seconds and its number of entries."""

@@ -65,6 +65,37 @@ class HistoryView(msgspec.Struct):
     probabilities: list[list[float | None]]
 
 
+class ArmReporting(msgspec.Struct):
+    """How often an arm reports, of its decisions that are old enough to be judged."""
+
+    name: str
+    decisions: int
+    reports: int
+    share: Annotated[float, Meta(description="reports / decisions. null without decisions.")] | None
+    less: (
+        Annotated[
+            float,
+            Meta(description="0.31 if it reports 31% less often than the others at the same times. Negative if more."),
+        ]
+        | None
+    )
+    warning: Annotated[bool, Meta(description="Whether it reports less often beyond chance.")]
+
+
+class ReportingView(msgspec.Struct):
+    """Whether the arms report equally often. If not, the estimates may be wrong."""
+
+    warning: Annotated[bool, Meta(description="Whether some arm has a warning.")]
+    judged_after: (
+        Annotated[
+            float,
+            Meta(description="Seconds after which a missing report counts as missing. null before the first report."),
+        ]
+        | None
+    )
+    arms: list[ArmReporting]
+
+
 class StoreView(msgspec.Struct):
     """The health of the store."""
 
@@ -104,6 +135,10 @@ class ExperimentView(msgspec.Struct):
     delays: Histogram
     ages: Histogram
     history: HistoryView
+    reporting: (
+        Annotated[ReportingView, Meta(description="null with a default outcome, because then silence is an answer.")]
+        | None
+    )
     arm_changes: int
     store: StoreView
 
@@ -125,6 +160,7 @@ class ExperimentTotals(NamedTuple):
     name: str
     counts: Counts
     proven: float  # regret in losses
+    reporting: ReportingView | None
 
 
 def summary(experiment: Experiment) -> ExperimentSummary:
@@ -134,6 +170,12 @@ def summary(experiment: Experiment) -> ExperimentSummary:
     return ExperimentSummary(
         experiment.name, created, closed, len(experiment.era.arms), counts.decisions, counts.outstanding
     )
+
+
+def totals(experiment: Experiment, now: int) -> ExperimentTotals:
+    """Return the numbers for the metrics. The caller holds the engine's lock."""
+    counts, proven = msgspec.structs.replace(experiment.counts), experiment.certificates()[0]
+    return ExperimentTotals(experiment.name, counts, proven, reporting_view(experiment, now))
 
 
 def arm_views(experiment: Experiment) -> list[ArmView]:
@@ -159,13 +201,30 @@ def history_view(experiment: Experiment) -> HistoryView:
     return HistoryView(list(history.rounds), [at / MICROSECONDS for at in history.times], series)
 
 
+def reporting_view(experiment: Experiment, now: int) -> ReportingView | None:
+    """Compare how often the arms report. A retired arm gets no warning, because nothing is left to decide."""
+    if experiment.reporting is None:
+        return None
+    arms = []
+    for arm, (name, found) in enumerate(zip(experiment.arms, experiment.comparisons(now), strict=True)):
+        share = found.reports / found.decisions if found.decisions else None
+        is_warned = found.is_warned and arm in experiment.era.arms
+        arms.append(ArmReporting(name, found.decisions, found.reports, share, found.less, is_warned))
+    after = experiment.reporting.judged_after(experiment.settings.reward_wait)
+    return ReportingView(any(arm.warning for arm in arms), after, arms)
+
+
+def share_never(counts: Counts) -> float | None:
+    """Return the share of finished decisions without a report."""
+    closed = counts.reported + counts.expired
+    return (counts.expired - counts.late) / closed if closed else None
+
+
 def view(experiment: Experiment, store: StoreView, now: int) -> ExperimentView:
     """Describe an experiment. The caller holds the engine's lock."""
     settings, counts = experiment.settings, experiment.counts
     span = settings.outcome.highest - settings.outcome.lowest
     proven, measured = experiment.certificates()
-    closed = counts.reported + counts.expired
-    never = (counts.expired - counts.late) / closed if settings.reward_wait is not None and closed else None
     return ExperimentView(
         name=experiment.name,
         created_at=iso(experiment.created_at),
@@ -181,11 +240,12 @@ def view(experiment: Experiment, store: StoreView, now: int) -> ExperimentView:
         expired=counts.expired,
         late=counts.late,
         amended=counts.amended,
-        share_never=never,
+        share_never=None if settings.reward_wait is None else share_never(counts),
         certificates=Certificates(proven * span, measured * span, counts.decisions),
         delays=Histogram(list(EDGES), list(experiment.delays)),
         ages=Histogram(list(EDGES), experiment.ages.histogram(now)),
         history=history_view(experiment),
+        reporting=reporting_view(experiment, now),
         arm_changes=len(experiment.past),
         store=store,
     )

@@ -1,0 +1,308 @@
+"""Options that report at different rates are noticed, and only they."""
+
+import math
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from belated.serve.domain.fold import restore
+from belated.serve.domain.observations import EDGES
+from belated.serve.domain.reporting import (
+    FALSE_ALARMS,
+    LEAST,
+    MOST_BLOCKS,
+    SEVERAL,
+    SMALLEST_BLOCK,
+    TILTS,
+    Reporting,
+    compare,
+    evidences,
+)
+from belated.serve.domain.timestamps import MICROSECONDS
+from belated.serve.http.documents import id_of
+from belated.serve.http.metrics import Metrics
+from belated.serve.http.openapi import document
+from belated.serve.http.routes import ROUTES
+from belated.serve.service.service import Service
+from belated.serve.service.views import reporting_view, totals, view
+from belated.serve.store.verify import verify
+from tests.support.engines import NO_STORE, Driven
+from tests.support.reporters import World, watched
+
+MARGINS = [(2, 1, 1), (5, 2, 3), (12, 4, 11), (20, 1, 10), (30, 25, 6), (30, 10, 29)]  # n, c, m
+
+
+def law(n: int, c: int, m: int) -> dict[int, Fraction]:
+    """How many of m reports among n decisions belong to c of them, if all are equally likely."""
+    ways = {o: math.comb(c, o) * math.comb(n - c, m - o) for o in range(c + 1) if 0 <= m - o <= n - c}
+    return {o: Fraction(number, math.comb(n, m)) for o, number in ways.items()}
+
+
+def evidence(blocks: list[tuple[int, int, int, int]]) -> float:
+    """The evidence against the first of two arms. A block is n, c, m, o."""
+    chosen = np.array([[c, n - c] for n, c, _, _ in blocks], float).reshape(-1, 2)
+    reported = np.array([[o, m - o] for _, _, m, o in blocks], float).reshape(-1, 2)
+    return float(evidences(chosen, reported)[0])
+
+
+@pytest.mark.parametrize(("n", "c", "m"), MARGINS)
+def test_the_evidence_is_that_of_the_formula(n: int, c: int, m: int) -> None:
+    """Mean and variance are summed over the whole law, in fractions."""
+    chances = law(n, c, m)
+    mean = sum(o * chance for o, chance in chances.items())
+    variance = sum((o - mean) ** 2 * chance for o, chance in chances.items())
+    for o in chances:
+        terms = [math.exp(t * float(2 * (mean - o)) - (math.exp(t) - 1 - t) * float(2 * variance)) for t in TILTS]
+        assert evidence([(n, c, m, o)] * 2) == pytest.approx(math.log(sum(terms) / len(terms)), abs=1e-12)
+
+
+@pytest.mark.parametrize(("n", "c", "m"), MARGINS)
+def test_chance_multiplies_the_evidence_by_at_most_one(n: int, c: int, m: int) -> None:
+    """By Ville's inequality this is all that a limit for any number of looks needs."""
+    for before in ([], [(40, 20, 20, 5)], [(40, 20, 20, 15)]):
+        average = sum(float(chance) * math.exp(evidence([*before, (n, c, m, o)])) for o, chance in law(n, c, m).items())
+        assert average <= math.exp(evidence(before)) * (1 + 1e-12)
+
+
+def test_the_difference_is_that_of_the_others_at_the_same_time() -> None:
+    """The first arm reports a half as often in both blocks. It seems to report more often if they are mixed."""
+    found = compare(np.array([[100.0, 1000.0], [1000.0, 100.0]]), np.array([[10.0, 200.0], [450.0, 90.0]]))
+    assert found[0].less == pytest.approx(0.5)
+    assert [one[:2] for one in found] == [(1100, 460), (1100, 290)]
+    assert found[0].is_warned
+    assert not found[1].is_warned
+
+
+def test_a_small_difference_is_not_worth_a_warning() -> None:
+    chosen = np.array([[1e6, 1e6]])
+    assert not compare(chosen, np.array([[0.9e6 * (1 - LEAST + 0.001), 0.9e6]]))[0].is_warned
+    assert compare(chosen, np.array([[0.9e6 * (1 - LEAST - 0.001), 0.9e6]]))[0].is_warned
+
+
+@pytest.mark.parametrize(
+    ("chosen", "reported"),
+    [
+        ([], []),
+        ([[0, 0]], [[0, 0]]),
+        ([[1, 0]], [[1, 0]]),
+        ([[50, 50]], [[0, 0]]),
+        ([[50, 0], [0, 50]], [[0, 0], [0, 50]]),
+    ],
+    ids=["no block", "nothing", "one decision", "no report", "never at the same time"],
+)
+def test_what_cannot_be_compared_is_not(chosen: list[list[int]], reported: list[list[int]]) -> None:
+    shape = len(chosen), 2
+    for one in compare(np.array(chosen, float).reshape(shape), np.array(reported, float).reshape(shape)):
+        assert one.less is None
+        assert one.evidence == pytest.approx(0)
+        assert not one.is_warned
+
+
+def test_many_options_need_more_evidence() -> None:
+    for others in (1, 99):
+        chosen = np.array([[40.0, *[40.0 / others] * others]])
+        [one, *_] = compare(chosen, np.array([[8.0, *[30.0 / others] * others]]))
+        assert 6 > one.evidence > math.log(2 / FALSE_ALARMS)
+        assert one.is_warned == (others == 1)
+
+
+# -- blocks ---------------------------------------------------------------------------------------------------------
+
+
+def test_blocks_are_bounded_and_count_all() -> None:
+    generator, reporting, made = np.random.default_rng(1), Reporting.new(3), list[tuple[int, int, int]]()
+    seq = 0
+    for number in range(5000):
+        seq += int(generator.integers(1, 4))
+        arm = int(generator.integers(3))
+        reporting.decide(seq, 1000 * number, arm)
+        made.append((seq, 1000 * number, arm))
+        assert len(reporting.blocks) <= MOST_BLOCKS
+    reports = [made[index] for index in generator.permutation(5000)[:2000]]
+    for decision, _, arm in reports:
+        reporting.report(decision, arm, 0)
+    assert reporting.size == 128
+    limits = [*(block.first for block in reporting.blocks[1:]), seq + 1]
+    for block, limit in zip(reporting.blocks, limits, strict=True):
+        inside = [one for one in made if block.first <= one[0] < limit]
+        assert len(inside) == 128 or block is reporting.blocks[-1]
+        assert block.last_at == inside[-1][1]
+        assert block.chosen == [sum(one[2] == arm for one in inside) for arm in range(3)]
+        assert block.reported == [sum(one in inside and one[2] == arm for one in reports) for arm in range(3)]
+
+
+def test_a_block_has_room_for_every_arm() -> None:
+    assert (Reporting.new(2).size, Reporting.new(900).size) == (SMALLEST_BLOCK, 900)
+
+
+def test_an_arm_joins_blocks_that_exist() -> None:
+    reporting = Reporting.new(1)
+    reporting.decide(1, 0, 0)
+    reporting.add_arm()
+    reporting.decide(2, 0, 1)
+    reporting.report(2, 1, 4)
+    [block] = reporting.blocks
+    assert (block.chosen, block.reported) == ([1, 1], [0, 1])
+    assert reporting.delays[1][4] == 1
+
+
+def delayed(*buckets: list[int]) -> Reporting:
+    """For each arm, the buckets of the delays of its reports."""
+    reporting = Reporting.new(len(buckets))
+    for arm, own in enumerate(buckets):
+        for bucket in own:
+            reporting.decide(1, 0, arm)
+            reporting.report(1, arm, bucket)
+    return reporting
+
+
+def test_a_decision_is_judged_after_several_times_the_delays_of_the_slowest_arm() -> None:
+    assert delayed([], []).judged_after(None) is None
+    assert delayed([4] * 10, []).judged_after(None) == SEVERAL * EDGES[5]
+    assert delayed([4] * 1000, [8] * 10).judged_after(None) == SEVERAL * EDGES[9]
+    assert delayed([4] * 99, [3] * 99 + [8]).judged_after(None) == SEVERAL * EDGES[5]  # one slow report is not the rule
+    assert delayed([len(EDGES) - 1]).judged_after(None) == SEVERAL * 2 * EDGES[-1]
+
+
+def test_a_wait_says_when_to_judge_unless_reports_often_come_after_it() -> None:
+    assert delayed([], []).judged_after(60.0) == 60.0
+    assert delayed([4] * 10, [7] * 10).judged_after(60.0) == 60.0
+    assert delayed([4] * 1000, [15] * 5).judged_after(60.0) == SEVERAL * EDGES[16]
+
+
+# -- the chance of an alarm. tests/system/serve has more runs ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("world", [World(), World(slower=(1.0, 5.0, 1.0), drift=0.5)], ids=["equal", "slower"])
+def test_equal_options_are_not_accused(world: World) -> None:
+    for seed in range(3):
+        assert watched(world, np.random.default_rng(seed), 1500).first == {}
+
+
+@pytest.mark.parametrize(("chance", "within"), [(0.49, 1500), (0.0, 400)], ids=["30% lost", "never"])
+def test_an_option_that_reports_less_is_noticed(chance: float, within: int) -> None:
+    world = World(chances=(0.7, chance, 0.7), share=1 / 3)
+    for seed in range(3):
+        seen = watched(world, np.random.default_rng(seed), within)
+        assert list(seen.first) == [1]
+        assert seen.at_end == {1}
+
+
+# -- in an experiment -----------------------------------------------------------------------------------------------
+
+
+def play(driven: Driven, silent: str = "b", decisions: int = 300) -> None:
+    """All options but one report after a second."""
+    for _ in range(decisions // 10):
+        made = driven.decide(size=10)
+        driven.clock.advance(1)
+        for one in made:
+            if one.arm != silent:
+                driven.tell(one, 0.5)
+
+
+def test_a_silent_option_is_told_in_the_document_and_the_numbers(driven: Driven) -> None:
+    driven.create()
+    play(driven)
+    driven.clock.advance(3600)
+    experiment, now = driven["layout"], driven.clock()
+    found = view(experiment, NO_STORE, now).reporting
+    assert found is not None
+    assert found.warning
+    assert found.judged_after == SEVERAL * EDGES[5]
+    assert [(one.name, one.warning) for one in found.arms] == [("a", False), ("b", True), ("c", False)]
+    assert [one.decisions for one in found.arms] == experiment.chosen
+    assert [one.share for one in found.arms] == [1.0, 0.0, 1.0]
+    assert found.arms[1].less == 1.0
+    assert totals(experiment, now).reporting == found
+
+
+def test_the_metrics_and_the_api_description_have_it(driven: Driven) -> None:
+    driven.create()
+    play(driven)
+    driven.create("sales", reward_wait=60.0, default_outcome=0.0)
+    driven.engine.journal.close()
+    service = Service.open(driven.path)
+    text = Metrics(service).text()[0].decode()
+    service.close()
+    assert 'belated_reporting_warning{experiment="layout"} 1.0' in text
+    assert 'belated_reporting_warning{experiment="sales"} 0.0' in text
+    shares = {
+        f'belated_reported_share{{arm="{arm}",experiment="layout"}} {share}'
+        for arm, share in zip("abc", (1.0, 0.0, 1.0), strict=True)
+    }
+    assert shares == {line for line in text.splitlines() if line.startswith("belated_reported_share{")}
+    schemas = document(ROUTES)["components"]["schemas"]
+    assert "reporting" in schemas["ExperimentView"]["required"]
+    assert set(schemas["ReportingView"]["properties"]) == {"warning", "judged_after", "arms"}
+
+
+def test_a_young_decision_is_not_judged(driven: Driven) -> None:
+    driven.create(reward_wait=3600.0)
+    play(driven)
+    for seconds, judged in ((0.0, 0), (3600.0 - 31, 0), (31.0, 300)):
+        driven.clock.advance(seconds)
+        found = reporting_view(driven["layout"], driven.clock())
+        assert found is not None
+        assert sum(one.decisions for one in found.arms) == judged
+        assert found.warning == (judged == 300)
+
+
+def test_late_reports_take_the_warning_away(driven: Driven) -> None:
+    driven.create(reward_wait=60.0)
+    play(driven)
+    driven.clock.advance(100)
+    driven.engine.expire()
+    assert driven["layout"].comparisons(driven.clock())[1].is_warned
+    for found in driven.decisions():
+        if found.outcome is None or found.outcome.value is None:
+            driven.tell(id_of(found.decision), 0.5)
+    assert driven["layout"].counts.late > 0
+    driven.clock.advance(10**6)
+    assert [one.less for one in driven["layout"].comparisons(driven.clock())] == pytest.approx([0, 0, 0])
+
+
+def test_with_a_default_outcome_silence_is_an_answer(driven: Driven) -> None:
+    driven.create(reward_wait=60.0, default_outcome=0.0)
+    play(driven)
+    driven.clock.advance(100)
+    assert driven["layout"].reporting is None
+    assert view(driven["layout"], NO_STORE, driven.clock()).reporting is None
+
+
+def test_a_retired_option_is_not_warned_of_and_a_new_one_is_compared(driven: Driven) -> None:
+    driven.create()
+    play(driven)
+    driven.change(add=("d",), retire=("b",))
+    play(driven, silent="d")
+    driven.clock.advance(3600)
+    found = reporting_view(driven["layout"], driven.clock())
+    assert found is not None
+    assert [(one.name, one.warning) for one in found.arms if one.share == 0] == [("b", False), ("d", True)]
+
+
+def test_the_counts_survive_a_snapshot(tmp_path: Path) -> None:
+    driven = Driven(tmp_path)
+    driven.create()
+    play(driven)
+    now = driven.engine.fold.snapshot()
+    assert restore(now).snapshot() == now
+    before = driven["layout"].comparisons(driven.clock())
+    driven.restart(snapshot=True)
+    assert driven.engine.fold.restored
+    play(driven, decisions=50)
+    assert verify(driven.engine.journal).problems == []
+    driven.restart()
+    assert driven["layout"].comparisons(driven.clock())[0].decisions >= before[0].decisions
+
+
+def test_time_is_in_seconds() -> None:
+    reporting = Reporting.new(2)
+    for seq in range(100):
+        reporting.decide(seq, 0, seq % 2)
+        if seq % 2:
+            reporting.report(seq, 1, 4)
+    age = round(SEVERAL * EDGES[5] * MICROSECONDS)
+    assert [reporting.compare(at, None)[0].is_warned for at in (age - 1, age)] == [False, True]
