@@ -57,6 +57,8 @@ def test_thin_evidence_is_said(tmp_path: Path) -> None:
         ("when,arm,outcome,outcome_time\n1,a,0,1\n", [], "no column 'time'"),
         ("time,arm,outcome,outcome_time\n1,a,0,1\n2,b,0,1\n", [], "line 3, column 'outcome_time'"),
         ("time,arm,outcome,outcome_time\n1,a,0,1\n2,b,0,3\n", ["--lowest", "1"], "lowest must be less than highest"),
+        ("time,arm,outcome,outcome_time\n1,a,0,1\n2,b,,\n", ["--default-outcome", "2"], "the default outcome must lie"),
+        ("time,arm,outcome,outcome_time\n1,a,0,1\n2,b,0,3\n", ["--wait", "9"], "no decision is older than the wait 9"),
     ],
 )
 def test_a_malformed_log_is_refused_and_nothing_is_written(
@@ -82,6 +84,9 @@ def test_an_error_with_markup_in_it_is_printed(
 def test_an_option_without_effect_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="need a log, as in belated replay FILE"):
         run("--reward", "--out", str(tmp_path / "out"))
+    for option in ("--wait", "--default-outcome"):
+        with pytest.raises(InvalidInput, match="need a log, as in belated replay FILE"):
+            run(option, "1", "--out", str(tmp_path / "out"))
     with pytest.raises(InvalidInput, match="--seeds is for the flights"):
         run(str(write_log(tmp_path / "log.csv")), "--seeds", "3", "--out", str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()

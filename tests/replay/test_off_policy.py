@@ -12,6 +12,7 @@ from belated.errors import InvalidInput
 from belated.replay import LOGGED, UNIFORM, Log, delays_in_rounds, evaluate, evaluate_all
 from belated.replay.off_policy import default_policies, policy_weights
 from belated.tunings import Advanced, Shadow, Tuning, schedule
+from tests.support.lossy_logs import healthy, positives_only
 from tests.support.off_policy import all_probabilities, assert_unbiased_and_covered, log_of, world
 from tests.support.oracles import slow_argmin
 
@@ -64,7 +65,9 @@ def test_rewards_in_other_units_are_the_same_losses() -> None:
     one, other = evaluate(log, Shadow()), evaluate(rewards, Shadow(), OutcomeRange(-10, 10, better="higher"))
     assert other.snips.value == pytest.approx(10 - 20 * one.snips.value)
     assert other.effective == pytest.approx(one.effective)
-    assert other.ips.value == pytest.approx(10 * one.mean_weight - 20 * one.ips.value)
+    came = np.isfinite(log.outcomes)
+    mean_weight = policy_weights(log, Shadow(), log.outcomes)[came].mean()
+    assert other.ips.value == pytest.approx(10 * mean_weight - 20 * one.ips.value)
 
 
 def test_all_candidates() -> None:
@@ -86,7 +89,32 @@ def test_an_arm_without_outcomes_has_no_estimate() -> None:
     )
     estimate = evaluate(log, 1)
     assert all(map(math.isnan, (*estimate.ips, *estimate.snips)))
-    assert (estimate.effective, estimate.mean_weight) == (0, 0)
+    assert estimate.effective == 0
+    assert estimate.mean_weight == pytest.approx(1 / 3)  # of all rows
+
+
+def test_missing_outcomes_do_not_change_the_mean_weight() -> None:
+    """It is about the probabilities, and they are right for rows without an outcome as well."""
+    log = healthy(1)
+    for policy in (0, 2, UNIFORM):
+        whole, part = evaluate(log, policy), evaluate(positives_only(log), policy)
+        assert part.mean_weight == whole.mean_weight
+        assert part.weight_error == whole.weight_error
+        assert abs(whole.mean_weight - 1) < 4 * whole.weight_error
+    assert log.probabilities is not None
+    weights = (log.arms == 2) / log.probabilities
+    assert evaluate(log, 2).mean_weight == pytest.approx(weights.mean())
+    assert evaluate(log, 2).weight_error == pytest.approx(weights.std(ddof=1) / math.sqrt(weights.size))
+
+
+def test_the_interval_of_snips_is_cut_at_the_range_and_ips_is_not() -> None:
+    outcomes, chances = np.array([1.0] * 19 + [0.0]), np.full(20, 0.4)
+    log = Log(("a", "b"), np.arange(20.0), np.arange(20) % 2, outcomes, np.arange(20.0), chances)
+    estimate = evaluate(log, LOGGED)
+    assert (estimate.snips.value, estimate.snips.high) == (0.95, 1.0)
+    assert estimate.snips.low == pytest.approx(0.95 - 1.96 * math.sqrt(0.95 * 0.05 / 20), rel=1e-4)
+    assert evaluate(log, 0).ips.value == pytest.approx(1.25)
+    assert evaluate(log, LOGGED, OutcomeRange(0, 2, better="lower")).snips.high > 1
 
 
 def test_what_cannot_be_evaluated_is_refused() -> None:

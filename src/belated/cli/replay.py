@@ -11,8 +11,9 @@ from rich.text import Text
 from belated.cli.application import app, console
 from belated.errors import InvalidInput
 from belated.learner.outcomes import OutcomeRange
-from belated.replay import Columns, Log, flight_study, log_study, read
+from belated.replay import Columns, Log, flight_study, log_study, read, settle
 from belated.replay.losses import LOSSES, losses_of
+from belated.replay.missing_section import settled_words
 from belated.reports import Page, Section, pages
 from belated.reports import Table as Cells
 
@@ -59,6 +60,20 @@ def replay(
     probability: Annotated[
         str, typer.Option(help="The column with the probability of the choice, if it was logged.")
     ] = Columns.probability,
+    default_outcome: Annotated[
+        float | None,
+        typer.Option(
+            help="The outcome of rows that are blank after the wait. Younger rows are left out.", show_default=False
+        ),
+    ] = None,
+    wait: Annotated[
+        float | None,
+        typer.Option(
+            help="Leave out rows decided less than this before the log's end, in seconds or the unit of the times. "
+            "With --default-outcome it is the time within which 99 in 100 outcomes came, unless given.",
+            show_default=False,
+        ),
+    ] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Games for each tuning on the flights. [5]")] = None,
     out: Annotated[Path, typer.Option(help="The folder of the report.")] = Path("belated-replay"),
 ) -> None:
@@ -66,7 +81,7 @@ def replay(
     outcomes = OutcomeRange(lowest, highest, better="higher" if reward else "lower")
     columns = Columns(time, arm, outcome, outcome_time, probability)
     if log is None:
-        if (outcomes, columns) != (LOSSES, Columns()):
+        if (outcomes, columns, wait, default_outcome) != (LOSSES, Columns(), None, None):
             raise InvalidInput("options about outcomes and columns need a log, as in belated replay FILE")
         pages.prepare(out)
         page = flights_page(seeds or 5)
@@ -74,15 +89,28 @@ def replay(
     else:
         if seeds is not None:
             raise InvalidInput("--seeds is for the flights only. A log is evaluated without random draws")
-        decisions = read(log, columns)
-        losses_of(decisions, outcomes)  # refuses a wrong log before any file is written
+        decisions, words = log_to_study(read(log, columns), outcomes, wait, default_outcome)
         pages.prepare(out)
-        page = log_page(log.name, decisions, outcomes)
+        page = log_page(log.name, decisions, outcomes, words)
         shown = page.sections[:-1]  # without the glossary
-        console.print(log_study.meaning(outcomes), highlight=False, markup=False)
+        for sentence in words:
+            console.print(sentence, highlight=False, markup=False)
     for section in shown:
         print_section(section)
     console.print(Text(f"report: {pages.write(page, out)}"), soft_wrap=True)
+
+
+def log_to_study(
+    log: Log, outcomes: OutcomeRange, wait: float | None, default_outcome: float | None
+) -> tuple[Log, list[str]]:
+    """The log as the options want it, and in words what its outcomes are. A wrong log is refused."""
+    losses_of(log, outcomes)
+    words = [log_study.meaning(outcomes)]
+    if wait is None and default_outcome is None:
+        return log, words
+    default = None if default_outcome is None else outcomes.check("the default outcome", default_outcome)
+    settled = settle(log, wait, default)
+    return settled.log, [*words, settled_words(settled, default)]
 
 
 def flights_page(seeds: int) -> Page:
@@ -100,10 +128,21 @@ def flights_page(seeds: int) -> Page:
     return Page("Replay: New York flights 2013", [LEAD], [section], {"seeds": f"0 to {seeds - 1}"}, found.results)
 
 
-def log_page(name: str, log: Log, outcomes: OutcomeRange) -> Page:
+def log_page(name: str, log: Log, outcomes: OutcomeRange, words: list[str]) -> Page:
     """The page of a user's own log."""
     found = log_study.study(log, outcomes)
     results = {
+        "check": {
+            "wait": found.check.wait,
+            "share with an outcome": found.check.share,
+            "p-values": {
+                "missing": found.check.rates.p_value,
+                "young": found.check.young_rates.p_value,
+                "delay": found.check.delays.p_value,
+            },
+            "findings": found.check.findings,
+        },
+        "best": None if found.best is None else found.best.name,
         "waiting": found.waiting._asdict(),
         "certificates": {one.name: one.certificate for one in found.advice.certified},
         "advice": found.advice.sentences,
@@ -112,4 +151,4 @@ def log_page(name: str, log: Log, outcomes: OutcomeRange) -> Page:
         ],
     }
     parts = [*log_study.sections(found), log_study.glossary()]
-    return Page(f"Replay: {name}", [LEAD, log_study.meaning(outcomes)], parts, {"log": name}, results)
+    return Page(f"Replay: {name}", [LEAD, *words], parts, {"log": name}, results)

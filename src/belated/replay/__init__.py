@@ -12,7 +12,9 @@ is built in.
 from belated.replay import flights
 from belated.replay.advice import Advice, advise
 from belated.replay.decision_log import Columns, Log, read
+from belated.replay.findings import Finding, LogCheck, check
 from belated.replay.off_policy import LOGGED, UNIFORM, PolicyEstimate, evaluate, evaluate_all
+from belated.replay.settling import Settled, settle
 from belated.replay.timed_games import Replays, Wait, play
 from belated.replay.waiting import WaitingTimes, delays_in_rounds, measure
 
@@ -21,12 +23,16 @@ __all__ = [
     "UNIFORM",
     "Advice",
     "Columns",
+    "Finding",
     "Log",
+    "LogCheck",
     "PolicyEstimate",
     "Replays",
+    "Settled",
     "Wait",
     "WaitingTimes",
     "advise",
+    "check",
     "delays_in_rounds",
     "evaluate",
     "evaluate_all",
@@ -34,4 +40,5 @@ __all__ = [
     "measure",
     "play",
     "read",
+    "settle",
 ]

@@ -6,12 +6,16 @@ from typing import NamedTuple
 from belated.learner.outcomes import OutcomeRange
 from belated.replay.advice import Advice, advise
 from belated.replay.decision_log import Log
-from belated.replay.off_policy import LOGGED, Interval, PolicyEstimate, evaluate_all
+from belated.replay.findings import LogCheck, check
+from belated.replay.missing_section import missing_section, why_no_best
+from belated.replay.off_policy import LOGGED, Interval, PolicyEstimate, clipped, evaluate_all
 from belated.replay.pictures import backlog_figure, tail_figure, waiting_table
 from belated.replay.waiting import WaitingTimes, delays_in_rounds, measure
 from belated.reports import Figure, Section, Table, columns_of, intervals
 
 ENOUGH_OUTCOMES = 100  # effective ones. With fewer, an interval is a guess
+FAR_FROM_1 = 0.1  # of a mean weight
+BEYOND_CHANCE = 4.0  # standard errors of a mean weight. There are many policies to ask
 MANY = 15  # with more arms, only the best and the worst are shown
 WORST = 3
 FED = (
@@ -20,8 +24,8 @@ FED = (
     "IPS is unbiased, SNIPS is steadier. Look at SNIPS first. A tuning that decides for itself would see more of the "
     "arms it likes.",
     "The estimates assume that the logged probabilities are the ones really used, and that losses and delays do not "
-    "depend on earlier choices. Decisions without an outcome are left out. If some arms miss more outcomes than "
-    "others, give such rows an outcome and the time at which you gave up.",
+    "depend on earlier choices. Decisions without an outcome are left out. Intervals are cut at the ends of the range "
+    "of the outcomes, and an IPS outside it is not shown.",
 )
 WORDS = (
     ("arm, round", "an option one can choose, and a decision (round t is the t-th decision in order of time)"),
@@ -42,12 +46,22 @@ WORDS = (
         "effective outcomes",
         "how many of the policy's own outcomes would say as much (with few, the interval is a guess)",
     ),
-    ("mean weight", "near 1 if the logged probabilities are the ones really used"),
+    ("mean weight", "over all decisions, near 1 if the logged probabilities are the ones really used"),
+    (
+        "as often, later",
+        "how often decisions of about the same time have an outcome, and how often it came later than an equal one of "
+        "another arm (even is 100% and 50%)",
+    ),
     ("logged, uniform, always X", "the decisions as logged, every arm equally likely, and one arm only"),
 )
 NO_PROBABILITIES = (
     "The log has no column of probabilities, so it cannot say what other policies would have got. "
     "Start to log the probability each arm was chosen with.",
+)
+NOT_TO_RELY_ON = "Not to be relied on. "
+DELAYS_IN_DOUBT = (
+    "This log says no more about a tuning. Its blanks count as feedback that never comes, and they may be something "
+    "else. First do what is said above about missing outcomes."
 )
 
 
@@ -59,16 +73,34 @@ class LogStudy(NamedTuple):
     estimates: list[PolicyEstimate]
     outcomes: OutcomeRange
     log: Log
+    check: LogCheck
+
+    @property
+    def best(self) -> PolicyEstimate | None:
+        """The best policy, or None if the log cannot bear to name one."""
+        sound = [one for one in self.estimates if is_sound(one)]
+        if not self.check.can_name_best or all(one.policy == LOGGED for one in sound):
+            return None
+        return sound[0]
 
 
 def study(log: Log, outcomes: OutcomeRange) -> LogStudy:
     """Measure the delays, find a tuning and estimate all policies."""
     delays = delays_in_rounds(log.times, log.outcome_times)
-    advice = advise(log.n_arms, delays)
+    checked = check(log, outcomes)
+    advice = _doubted(advise(log.n_arms, delays), checked)
     estimates = evaluate_all(log, outcomes)
     sign = -1 if outcomes.better == "higher" else 1
     estimates.sort(key=lambda one: math.inf if math.isnan(one.snips.value) else sign * one.snips.value)
-    return LogStudy(measure(log), advice, estimates, outcomes, log)
+    return LogStudy(measure(log), advice, estimates, outcomes, log, checked)
+
+
+def _doubted(advice: Advice, checked: LogCheck) -> Advice:
+    """The advice without what rests on delays that cannot be trusted."""
+    if not checked.can_trust_delays:
+        return advice._replace(sentences=(advice.sentences[0], DELAYS_IN_DOUBT))
+    late = [finding.advice for finding in checked.findings if finding.kind == "delay"]
+    return advice._replace(sentences=(*advice.sentences, *late))
 
 
 def meaning(outcomes: OutcomeRange) -> str:
@@ -77,12 +109,23 @@ def meaning(outcomes: OutcomeRange) -> str:
     return f"Outcomes are {kind} from {outcomes.lowest:g} to {outcomes.highest:g}, and {outcomes.better} is better."
 
 
-def _show(one: PolicyEstimate, interval: Interval) -> str:
-    """A value and half of its interval, which is unknown for very few outcomes."""
-    if math.isnan(interval.value):
+def _show(one: PolicyEstimate, interval: Interval, within: OutcomeRange) -> str:
+    """A value and half of its interval, or both ends of an interval that is cut at the end of the range.
+
+    The interval is unknown for very few outcomes, and if all of them are equal.
+    """
+    value, low, high = interval
+    if math.isnan(value):
         return "-"
-    half = "?" if one.effective < 10 else f"{interval.high - interval.value:.2g}"
-    return f"{interval.value:.4g}\u00a0±\u00a0{half}"
+    if not within.lowest <= value <= within.highest:
+        return "outside"
+    cut = clipped(interval, within)
+    around = f" ± {high - value:.2g}"
+    if one.effective < 10 or low == high:
+        around = " ± ?"
+    elif cut.low == within.lowest or cut.high == within.highest:
+        around = f", {cut.low:.3g} to {cut.high:.3g}"
+    return f"{value:.4g}{around}".replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def shown(estimates: list[PolicyEstimate]) -> list[PolicyEstimate]:
@@ -94,31 +137,45 @@ def shown(estimates: list[PolicyEstimate]) -> list[PolicyEstimate]:
     return [one for one in estimates if one.name not in hidden]
 
 
-def estimate_table(estimates: list[PolicyEstimate]) -> Table:
+def estimate_table(found: LogStudy) -> Table:
     """A table of the estimates, the best first."""
+    within = found.outcomes
     rows = [
-        (one.name, _show(one, one.snips), _show(one, one.ips), f"{one.effective:,.0f}", f"{one.mean_weight:.3f}")
-        for one in shown(estimates)
+        (
+            one.name,
+            _show(one, one.snips, within),
+            _show(one, one.ips, within),
+            f"{one.effective:,.0f}",
+            f"{one.mean_weight:.3f}",
+        )
+        for one in shown(found.estimates)
     ]
     header = ("policy", "SNIPS ± 95%", "IPS ± 95%", "effective outcomes", "mean weight")
-    hidden = len(estimates) - len(rows)
+    hidden = len(found.estimates) - len(rows)
     more = f" ({hidden:,} arms in between are in results.json)" if hidden else ""
-    return Table(f"Mean outcome of a decision, best first{more}", header, rows)
+    order = "best first" if found.check.can_name_best else "in order of SNIPS"
+    return Table(f"{_mark(found)}Mean outcome of a decision, {order}{more}", header, rows)
 
 
-def advice_table(advice: Advice) -> Table:
+def _mark(found: LogStudy) -> str:
+    return "" if found.check.can_name_best else NOT_TO_RELY_ON
+
+
+def advice_table(found: LogStudy) -> Table:
     """A table of the certificates, the smallest first."""
+    advice = found.advice
     rows = [
         (f"{one.name}()", f"{one.certificate:,.0f}" if one.certificate < advice.trivial else "nothing yet")
         for one in advice.certified
     ]
-    title = f"Proven upper bounds on the expected regret in {advice.trivial:,} rounds"
+    mark = "" if found.check.can_trust_delays else NOT_TO_RELY_ON
+    title = f"{mark}Proven upper bounds on the expected regret in {advice.trivial:,} rounds"
     return Table(title, ("tuning", "certificate"), rows)
 
 
 def is_off(one: PolicyEstimate) -> bool:
-    """Whether the weights say that the logged probabilities are not the ones really used."""
-    return abs(one.mean_weight - 1) > 0.1
+    """Whether the weights say, beyond chance, that the logged probabilities are not the ones really used."""
+    return abs(one.mean_weight - 1) > max(FAR_FROM_1, BEYOND_CHANCE * one.weight_error)
 
 
 def is_sound(one: PolicyEstimate) -> bool:
@@ -187,9 +244,9 @@ def sections(found: LogStudy) -> list[Section]:
         "Which tuning fits",
         headline=found.advice.sentences[0],
         paragraphs=[*found.advice.sentences[1:], *unit],
-        tables=[advice_table(found.advice)],
+        tables=[advice_table(found)],
     )
-    return [waiting_section(found), which, off_policy_section(found)]
+    return [missing_section(found.check, found.log), waiting_section(found), which, off_policy_section(found)]
 
 
 def glossary() -> Section:
@@ -199,22 +256,35 @@ def glossary() -> Section:
 
 def off_policy_section(found: LogStudy) -> Section:
     """The section on other policies, as far as the log can say."""
-    logged = next(one for one in found.estimates if one.policy == LOGGED)
-    past = f"the logged decisions got {_show(logged, logged.snips)} on average"
+    title, headline = "What other policies would have got", _headline(found)
     if found.log.probabilities is None:
-        return Section("off-policy", "What other policies would have got", headline=past, paragraphs=NO_PROBABILITIES)
-    sound = [one for one in found.estimates if is_sound(one)]
-    best = f"the best is {sound[0].name} with {_show(sound[0], sound[0].snips)}"
-    if len(sound) == 1:  # the logged policy itself
-        best = "too few outcomes to name a best"
+        return Section("off-policy", title, headline=headline, paragraphs=NO_PROBABILITIES)
     rows = [(one.name, *one.snips) for one in shown(found.estimates) if math.isfinite(one.snips.value)]
     columns = columns_of(("policy", "outcome (SNIPS)", "low", "high"), rows)
     draw = intervals("outcome (SNIPS)", "low", "high", "policy")
+    what = f"{_mark(found)}Mean outcome" if _mark(found) else "Mean outcome of a decision"  # a longer one is cut off
     return Section(
         "off-policy",
-        "What other policies would have got",
-        headline=f"{best}, and {past}",
+        title,
+        headline=headline,
         paragraphs=[*FED, *doubts(found)],
-        tables=[estimate_table(found.estimates)],
-        figures=[Figure("off-policy", "Mean outcome of a decision, 95% intervals", columns, draw)],
+        tables=[estimate_table(found)],
+        figures=[Figure("off-policy", f"{what}, 95% intervals", columns, draw)],
     )
+
+
+def _headline(found: LogStudy) -> str:
+    """Which policy is best, or why the log cannot say, and what the log itself got."""
+    logged = next(one for one in found.estimates if one.policy == LOGGED)
+    got = _show(logged, logged.snips, found.outcomes)
+    past = f"the logged decisions got {got} on average"
+    if not found.check.can_name_best:
+        reasons = why_no_best(found.check)
+        return f"no best can be named, because {reasons}. The decisions with an outcome got {got} on average"
+    if found.log.probabilities is None:
+        return past
+    if found.best is None:
+        is_enough = any(one.effective >= ENOUGH_OUTCOMES for one in found.estimates if isinstance(one.policy, int))
+        why = "the logged probabilities are too doubtful" if is_enough else "too few outcomes"
+        return f"{why} to name a best, and {past}"
+    return f"the best is {found.best.name} with {_show(found.best, found.best.snips, found.outcomes)}, and {past}"

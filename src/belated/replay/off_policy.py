@@ -50,19 +50,21 @@ class PolicyEstimate(NamedTuple):
     snips: Interval
     n_outcomes: int
     effective: float  # (sum w)^2 / sum w^2, the number of its own outcomes that would say as much
-    mean_weight: float  # near 1 if the logged probabilities are the ones really used
+    mean_weight: float  # over all rows. Near 1 if the logged probabilities are the ones really used
+    weight_error: float  # the standard error of mean_weight
 
 
 def evaluate(
     log: Log, policy: Policy, outcomes: OutcomeRange | None = None, progress: Progress | None = None
 ) -> PolicyEstimate:
     """Estimate what a tuning, a single arm, UNIFORM play or the LOGGED policy itself would have got on this log."""
-    losses = losses_of(log, outcomes or LOSSES)  # checks the range even if the policy does not learn
+    within = outcomes or LOSSES
+    losses = losses_of(log, within)  # checks the range even if the policy does not learn
     came = np.isfinite(log.outcomes)
     if not came.any():
         raise InvalidInput("no decision of the log has an outcome, so there is nothing to evaluate")
     weights = policy_weights(log, policy, losses, progress)
-    return _estimate(log, policy, weights[came], log.outcomes[came])
+    return _estimate(log, policy, weights, within)
 
 
 def evaluate_all(
@@ -130,17 +132,31 @@ def _reports(log: Log, delays: Integers) -> Iterator[tuple[int, int]]:
     return zip((order + delays[order] + 1).tolist(), order.tolist(), strict=True)
 
 
-def _estimate(log: Log, policy: Policy, weights: Floats, values: Floats) -> PolicyEstimate:
+def _estimate(log: Log, policy: Policy, all_weights: Floats, within: OutcomeRange) -> PolicyEstimate:
+    came = np.isfinite(log.outcomes)
+    weights, values = all_weights[came], log.outcomes[came]
     n, mass = values.size, float(weights.sum())
     ips = snips = Interval(math.nan, math.nan, math.nan)
     if mass > 0:
         products = weights * values
-        spread = float(products.std(ddof=1)) if n > 1 else math.nan
-        ips = _interval(float(products.mean()), spread / math.sqrt(n))
+        ips = _interval(float(products.mean()), _error(products))
         ratio = float(products.sum()) / mass
         snips = _interval(ratio, float(np.sqrt((weights**2 * (values - ratio) ** 2).sum())) / mass)
     effective = mass**2 / float((weights**2).sum()) if mass > 0 else 0.0
-    return PolicyEstimate(policy, name_of(log, policy), ips, snips, n, effective, mass / n)
+    mean_weight = float(all_weights.mean())  # of all rows. Missing outcomes say nothing about the probabilities
+    return PolicyEstimate(
+        policy, name_of(log, policy), ips, clipped(snips, within), n, effective, mean_weight, _error(all_weights)
+    )
+
+
+def _error(values: Floats) -> float:
+    """The standard error of a mean."""
+    return float(values.std(ddof=1)) / math.sqrt(values.size) if values.size > 1 else math.nan
+
+
+def clipped(interval: Interval, within: OutcomeRange) -> Interval:
+    """The part of an interval that lies in the range of the outcomes. No mean lies outside, so it covers as often."""
+    return Interval(*(min(max(bound, within.lowest), within.highest) for bound in interval))
 
 
 def _interval(value: float, error: float) -> Interval:

@@ -1,0 +1,178 @@
+"""Says what is suspicious about the outcomes of a log, and whether the log can bear a best policy."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from belated.learner.outcomes import OutcomeRange
+from belated.replay.decision_log import Log
+from belated.replay.losses import LOSSES
+from belated.replay.missing import Comparison, came, delays, is_old, report_rates, usual_wait
+from belated.replay.pictures import in_words
+
+BEYOND_CHANCE = 0.001  # of a p-value. Three tests then find something in fewer than 1 in 300 healthy logs
+MATTERS = 0.01  # of a rate. A smaller difference shifts a mean outcome by less than 1% of the range
+MATTERS_LATER = 0.05  # of the chance to come later, which is one half for like arms
+HARDLY_ANY = 0.1  # of the rows. With fewer outcomes, the missing ones decide what is best
+FEW = 0.5
+NO_TEST_TELLS = (
+    "If an outcome itself decides whether it is reported, no method can tell from the log. It takes an assumption, and "
+    "a default outcome is one."
+)
+
+
+class Finding(NamedTuple):
+    """Something suspicious. `kind` is missing, young, delay, one value or sparse."""
+
+    kind: str
+    words: str  # what was found
+    advice: str  # what to do
+    stops: bool  # whether no best policy can be named
+
+
+class LogCheck(NamedTuple):
+    """How the arms of a log compare, and what follows."""
+
+    wait: float  # 99 in 100 of the outcomes came within it, NaN if none came
+    n_blank: int  # rows without an outcome
+    share: float  # of the rows older than this wait that have an outcome, NaN if none is so old
+    rates: Comparison  # how often rows older than this wait have an outcome
+    young_rates: Comparison  # the same of the younger rows
+    delays: Comparison
+    findings: tuple[Finding, ...]
+
+    @property
+    def can_name_best(self) -> bool:
+        """Whether nothing found forbids to name a best policy."""
+        return not any(finding.stops for finding in self.findings)
+
+    @property
+    def can_trust_delays(self) -> bool:
+        """Whether a blank can be taken as feedback that never comes."""
+        return self.can_name_best or self.n_blank == 0
+
+
+def check(log: Log, outcomes: OutcomeRange | None = None) -> LogCheck:
+    """Test whether outcomes are missing or late in a way that depends on the arm, beyond chance.
+
+    >>> arms = np.arange(1000) % 2
+    >>> is_blank = (arms == 1) & (np.arange(1000) % 3 == 0)  # a third of one arm
+    >>> values = np.where(is_blank, np.nan, np.arange(1000) % 7 > 3)
+    >>> known = np.where(is_blank, np.inf, np.arange(1000) + 1)
+    >>> found = check(Log(("blue", "green"), np.arange(1000.0), arms, values, known))
+    >>> found.can_name_best, found.findings[0].words.split(". ")[0]
+    (False, 'green has an outcome in 33% fewer rows than the others')
+    """
+    wait = usual_wait(log)
+    old = is_old(log, wait)
+    n_blank = int((~came(log)).sum())
+    share = float(came(log)[old].mean()) if old.any() else math.nan
+    found = LogCheck(wait, n_blank, share, report_rates(log, old), report_rates(log, ~old), delays(log), ())
+    meant = outcomes or LOSSES
+    findings = [
+        _one_value(found, log, meant),
+        _sparse(found, log, meant),
+        _missing(found, log, meant),
+        _later(found, log),
+    ]
+    return found._replace(findings=tuple(finding for finding in findings if finding is not None))
+
+
+def differs(compared: Comparison) -> bool:
+    """Whether arms report at different rates, beyond chance and enough to matter."""
+    is_strong = abs(compared.effect[compared.strongest] - 1) >= MATTERS
+    return compared.p_value < BEYOND_CHANCE and bool(is_strong)
+
+
+def _missing(found: LogCheck, log: Log, outcomes: OutcomeRange) -> Finding | None:
+    chance = "Decisions of about the same time were compared. Chance does this in fewer than 1 in 1,000 logs."
+    if differs(found.rates):
+        return Finding(
+            "missing", f"{_about(found.rates, log)} {chance}", _fill(found, log, _worst(outcomes)), stops=True
+        )
+    if differs(found.young_rates):
+        when = f"Among the decisions of the last {_time(found, log)}, {_about(found.young_rates, log)}"
+        why = "There outcomes are still on their way, and those that come first may be the good ones."
+        fix = f"Leave these decisions out with --wait {_number(found.wait)}."
+        return Finding("young", f"{when} {why} {chance}", fix, stops=True)
+    return None
+
+
+def _about(compared: Comparison, log: Log) -> str:
+    arm = compared.strongest
+    ratio, name = compared.effect[arm], log.arm_names[arm]
+    if ratio < 1:
+        suspicion = "Its bad outcomes may be missing. Then it looks better than it is."
+        return f"{name} has an outcome in {percent(1 - ratio)} fewer rows than the others. {suspicion}"
+    suspicion = "Bad outcomes of the others may be missing. Then they look better than they are."
+    if ratio < 2:
+        return f"{name} has an outcome in {percent(ratio - 1)} more rows than the others. {suspicion}"
+    often = f"{ratio:.1f} times as often as the others" if ratio < math.inf else "and the others have none"
+    return f"{name} has an outcome {often}. {suspicion}"
+
+
+def _one_value(found: LogCheck, log: Log, outcomes: OutcomeRange) -> Finding | None:
+    values, blank = np.unique(log.outcomes[came(log)]), float(1 - came(log).mean())
+    if values.size != 1:
+        return None
+    value = values[0]
+    if blank == 0:
+        words = f"Every outcome in the log is {value:g}. So no policy is better than another."
+        return Finding("one value", words, "Check the column of outcomes.", stops=True)
+    words = f"Every reported outcome is {value:g}, and {percent(blank)} of the rows have none."
+    opposite = outcomes.highest if value == outcomes.lowest else outcomes.lowest
+    return Finding(
+        "one value", f"{words} The other outcomes seem to be blank.", _fill(found, log, opposite), stops=True
+    )
+
+
+def _sparse(found: LogCheck, log: Log, outcomes: OutcomeRange) -> Finding | None:
+    if not found.share < FEW or np.unique(log.outcomes[came(log)]).size == 1:
+        return None
+    words = f"Only {percent(found.share)} of the rows that are old enough have an outcome."
+    return Finding("sparse", words, _fill(found, log, _worst(outcomes)), stops=found.share < HARDLY_ANY)
+
+
+def _later(found: LogCheck, log: Log) -> Finding | None:
+    arm = found.delays.strongest
+    chance = found.delays.effect[arm]
+    if not (found.delays.p_value < BEYOND_CHANCE and abs(chance - 0.5) >= MATTERS_LATER):
+        return None
+    order = "later" if chance > 0.5 else "sooner"
+    words = (
+        f"The outcomes of {log.arm_names[arm]} come {order} than those of the others. Of two equal outcomes of about "
+        f"the same time, its own came {order} in {percent(max(chance, 1 - chance))} of the cases."
+    )
+    advice = (
+        "The certificates assume that the delay does not depend on the arm. So here they are numbers to compare, not "
+        "promises."
+    )
+    return Finding("delay", words, advice, stops=False)
+
+
+def _fill(found: LogCheck, log: Log, value: float) -> str:
+    return (
+        f"If a blank means {value:g}, say so with --default-outcome {value:g}. It then counts for every blank older "
+        f"than {_time(found, log)}. Otherwise find out why outcomes are missing, and log them."
+    )
+
+
+def _worst(outcomes: OutcomeRange) -> float:
+    return outcomes.lowest if outcomes.better == "higher" else outcomes.highest
+
+
+def _time(found: LogCheck, log: Log) -> str:
+    return in_words(found.wait, has_dates=log.has_dates)
+
+
+def _number(value: float) -> str:
+    """A number to type, not below the value if it is large."""
+    return str(math.ceil(value)) if value >= 100 else f"{value:.4g}"
+
+
+def percent(share: float) -> str:
+    """A share in percent, with more digits if it is almost nothing or almost all."""
+    if share < 0.1:
+        return f"{100 * share:.2g}%"
+    return f"{share:.0%}" if share < 0.995 or share == 1 else f"{share:.1%}"
