@@ -18,7 +18,7 @@ from belated.replay.waiting import quantiles
 
 Mask = NDArray[np.bool_]
 BLOCK = 50  # rows in a stratum, in order of time. Few, so that nothing drifts within one
-MOST_KINDS = 10  # of outcomes. More distinct values are put into so many classes
+MOST_KINDS = 50  # of outcomes. More distinct values are put into so many classes. With 10, unequal ones share one
 
 
 class Comparison(NamedTuple):
