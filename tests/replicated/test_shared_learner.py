@@ -11,7 +11,7 @@ import pytest
 from belated import FTRL, Decision, OutcomeRange
 from belated.errors import InvalidInput
 from belated.replicated.lag import Drawn, rates_of
-from belated.replicated.shared_learner import SharedLearner, WaitingRounds
+from belated.replicated.shared_learner import Freshness, SharedLearner, WaitingRounds
 from belated.tunings import Advanced, Shadow, Simple, Tuning
 from tests.support.catalogue import TUNINGS
 from tests.support.oracles import Log, literal_certificate, record_batch, slow_argmin, uncapped_certificate
@@ -372,6 +372,14 @@ def test_bold_advantages_that_do_not_fit_are_refused(bold_advantages: list[float
     before = state(shared)
     with pytest.raises(InvalidInput, match="each decision needs a finite bold advantage"):
         shared.enter([10, 11], 5, [0, 1], [0.5, 0.5], shared.draw_context().drawn, bold_advantages)
+    assert state(shared) == before
+
+
+def test_more_of_a_stale_draw_needs_one_before() -> None:
+    shared = SharedLearner(FTRL(2, Shadow(), seed=0), 9)
+    before = state(shared)
+    with pytest.raises(InvalidInput, match=r"Ask `freshness\(5\)`"):
+        shared.enter([10], 5, [0], [0.5], None, [0.0], freshness=Freshness.MORE_STALE)
     assert state(shared) == before
 
 

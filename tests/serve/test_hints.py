@@ -26,6 +26,7 @@ def call_with(*headers: tuple[bytes, bytes]) -> Call:
         (b"Bearerblt_1_2", None),
         (b"Bearer", None),
         (b"Bearer ", None),
+        (b"Bearer   ", None),
         (b"blt_1_2", None),
         (b"", None),
     ],

@@ -180,7 +180,9 @@ class SharedLearner:
                 *arrays, state.patience, *batch, *rates, fall, drawn.alarm, lag.alpha, lag.beta, lag.dip, lag.missed
             )
             self._begin(seq, seen, lag._replace(surcharge=surcharge))
-        elif self._lag is not None:
+        else:
+            if self._lag is None:
+                raise InvalidInput(f"no stale decisions after entry {seen} came just before. Ask `freshness({seen})`")
             rounds.make_room(state, size)
             arrays_ = state.clock, state.ledger, state.policies
             kernels.enter_more_stale(*arrays_, state.patience, *batch, *tuple[Any, ...](self._lag))

@@ -35,15 +35,21 @@ SLOW = Comparison(("uniform", "qpm-d"), "wave", "fixed:d=20", arms=4, rounds=20_
 
 
 @pytest.fixture(scope="module", autouse=True)
-def silent_dask() -> None:
+def silent_dask() -> Iterator[None]:
     """Dask logs to the stderr of the test that imported it, which is closed later. Nobody reads these logs."""
-    logging.getLogger("distributed").handlers = [logging.NullHandler()]
+    loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client", "tornado", "bokeh")]
+    before = [logger.handlers for logger in loggers]
+    for logger in loggers:
+        logger.handlers = [logging.NullHandler()]
+    yield
+    for logger, handlers in zip(loggers, before, strict=True):
+        logger.handlers = handlers
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """Two workers, each a process."""
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=60) as local:
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=60) as local:
         yield local
 
 
@@ -173,7 +179,7 @@ def test_a_client_that_is_killed_continues(cluster: Any, tmp_path: Path) -> None
 
 
 # The interrupt may hit between opening and closing a file. Python then closes it and warns.
-@pytest.mark.filterwarnings("ignore:Exception ignored in. <_io.FileIO:pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore:Exception ignored .*<_io.FileIO:pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupt_keeps_what_is_finished(client: Any, tmp_path: Path) -> None:
     compare(replace(SLOW, algorithms=("uniform",)), client=client, folder=tmp_path)
     assert len(files(tmp_path)) == SLOW.seeds

@@ -83,6 +83,18 @@ def listed(served: Served, path: str, field: str, limit: int) -> list[Any]:
 # -- one effect -----------------------------------------------------------------------------------------------------
 
 
+def test_another_outcome_says_how_to_amend_it(served: Served) -> None:
+    served.post("/v1/experiments", {**LAYOUT, "name": "amended"})
+    [made] = decide(served, "amended", 1)
+    assert report(served, made, 1.0) == "applied"
+    single = served.post(f"/v1/decisions/{made['decision_id']}/feedback", {"reward": 0.0})
+    batch = served.post("/v1/feedback", {"reports": [{"decision_id": made["decision_id"], "reward": 0.0}]})
+    [result] = batch.json()["results"]
+    assert (single.status_code, batch.status_code) == (409, 200)
+    assert single.json()["detail"].endswith('Send "amend": true to correct it.')
+    assert result["problem"]["detail"] == single.json()["detail"]
+
+
 @pytest.mark.parametrize("size", [None, 20])
 def test_fifty_posts_of_one_key_have_one_effect(served: Served, size: int | None) -> None:
     name = created(served, f"key-{size}")

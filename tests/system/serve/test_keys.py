@@ -107,6 +107,7 @@ def call(locked: Locked, method: str, path: str, headers: dict[str, str], experi
             assert answer.headers["content-type"] == "application/problem+json"
         if answer.status_code == 401:
             assert answer.headers["www-authenticate"] == "Bearer"
+            assert "Send Authorization: Bearer KEY" in answer.read().decode()
         return answer.status_code
 
 

@@ -19,7 +19,7 @@ from belated.serve.service.service import Service
 
 MAX_BODY: Final = 2 * 2**20
 MAX_KEY: Final = 200
-BEARER: Final = re.compile(r"(?i:bearer) +(.+)")
+BEARER: Final = re.compile(r"(?i:bearer) +(\S.*)")
 NOTHING: Final = msgspec.json.Decoder(NewDecision)  # of an empty body
 T = TypeVar("T")
 
