@@ -1,6 +1,7 @@
 """Options that report at different rates are noticed, and only they."""
 
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
@@ -9,17 +10,19 @@ import pytest
 from belated.serve.domain.observations import EDGES
 from belated.serve.domain.reporting import (
     FALSE_ALARMS,
+    FEW_BLOCKS,
     LEAST,
     MOST_BLOCKS,
     SEVERAL,
     SMALLEST_BLOCK,
     TILTS,
+    Block,
     Reporting,
     compare,
     evidences,
 )
 from belated.serve.domain.timestamps import MICROSECONDS
-from tests.support.reporters import World, watched
+from tests.support.reporters import World, turned, watched
 
 MARGINS = [(2, 1, 1), (5, 2, 3), (12, 4, 11), (20, 1, 10), (30, 25, 6), (30, 10, 29)]  # n, c, m
 
@@ -112,20 +115,55 @@ def test_blocks_are_bounded_and_count_all() -> None:
         assert len(reporting.blocks) <= MOST_BLOCKS
     reports = [made[index] for index in generator.permutation(5000)[:2000]]
     for decision, _, arm in reports:
-        reporting.report(decision, arm, 0)
-    assert reporting.size == 128
+        reporting.report(decision, arm, 0, is_late=False)
     limits = [*(block.first for block in reporting.blocks[1:]), seq + 1]
     for block, limit in zip(reporting.blocks, limits, strict=True):
         inside = [one for one in made if block.first <= one[0] < limit]
         told = set(reports).intersection(inside)
-        assert len(inside) == 128 or block is reporting.blocks[-1]
+        assert len(inside) <= 5000 * 2 / FEW_BLOCKS
         assert block.last_at == inside[-1][1]
         assert block.chosen == [sum(one[2] == arm for one in inside) for arm in range(3)]
         assert block.reported == [sum(one[2] == arm for one in told) for arm in range(3)]
 
 
+def test_the_cost_of_a_merge_is_that_of_the_formula_and_bounds_the_shift() -> None:
+    for one, two in pairs(np.random.default_rng(1), 200):
+        k, l = sum(one.chosen), sum(two.chosen)  # noqa: E741
+        rates = Fraction(sum(one.reported), k), Fraction(sum(two.reported), l)
+        apart = [Fraction(own, k) - Fraction(other, l) for own, other in zip(one.chosen, two.chosen, strict=True)]
+        weight = Fraction(k * l, k + l)
+        cost = weight * (sum(by * by for by in apart) + (rates[0] - rates[1]) ** 2)
+        assert one.unlike(two) == float(cost)
+        both = one.join(two)
+        for arm in range(3):
+            expected = [Fraction(part.chosen[arm] * sum(part.reported), sum(part.chosen)) for part in (one, two, both)]
+            assert abs(expected[0] + expected[1] - expected[2]) <= cost / 2
+
+
+def pairs(generator: np.random.Generator, number: int) -> Iterator[tuple[Block, Block]]:
+    """Random neighbours."""
+    for _ in range(number):
+        chosen = generator.integers(1, 30, size=(2, 3))
+        reported = generator.integers(0, chosen + 1)
+        yield (
+            Block(1, 1, chosen[0].tolist(), reported[0].tolist()),
+            Block(2, 2, chosen[1].tolist(), reported[1].tolist()),
+        )
+
+
+@pytest.mark.parametrize("is_told_later", [False, True], ids=["at once", "after all decisions"])
+def test_merged_blocks_do_not_accuse_when_choices_and_reports_change_together(is_told_later: bool) -> None:
+    """First all options are chosen and few reports come. Then it is one favourite, and most reports come."""
+    reporting = turned(np.random.default_rng(1), 200_000, at=2000, is_told_later=is_told_later)
+    assert len(reporting.blocks) <= MOST_BLOCKS
+    assert [one.is_warned for one in reporting.compare(10**9, 0.0)] == [False] * 3
+
+
 def test_a_block_has_room_for_every_arm() -> None:
     assert (Reporting.new(2).size, Reporting.new(900).size) == (SMALLEST_BLOCK, 900)
+    reporting = Reporting.new(900)
+    reporting.add_arm()
+    assert reporting.size == 901
 
 
 def test_an_arm_joins_blocks_that_exist() -> None:
@@ -133,19 +171,20 @@ def test_an_arm_joins_blocks_that_exist() -> None:
     reporting.decide(1, 0, 0)
     reporting.add_arm()
     reporting.decide(2, 0, 1)
-    reporting.report(2, 1, 4)
+    reporting.report(2, 1, 4, is_late=True)
     [block] = reporting.blocks
     assert (block.chosen, block.reported) == ([1, 1], [0, 1])
     assert reporting.delays[1][4] == 1
+    assert reporting.late == [0, 1]
 
 
-def delayed(*buckets: list[int]) -> Reporting:
-    """For each arm, the buckets of the delays of its reports."""
+def delayed(*buckets: list[int], late: int = len(EDGES)) -> Reporting:
+    """For each arm, the buckets of the delays of its reports. They come after the wait from the bucket `late` on."""
     reporting = Reporting.new(len(buckets))
     for arm, own in enumerate(buckets):
         for bucket in own:
             reporting.decide(1, 0, arm)
-            reporting.report(1, arm, bucket)
+            reporting.report(1, arm, bucket, is_late=bucket >= late)
     return reporting
 
 
@@ -160,7 +199,15 @@ def test_a_decision_is_judged_after_several_times_the_delays_of_the_slowest_arm(
 def test_a_wait_says_when_to_judge_unless_reports_often_come_after_it() -> None:
     assert delayed([], []).judged_after(60.0) == 60.0
     assert delayed([4] * 10, [7] * 10).judged_after(60.0) == 60.0
-    assert delayed([4] * 1000, [15] * 5).judged_after(60.0) == SEVERAL * EDGES[16]
+    assert delayed([4] * 1000, [15] * 5, late=10).judged_after(60.0) == SEVERAL * EDGES[16]
+    assert delayed([4] * 10, [15] + [4] * 19, late=10).judged_after(60.0) == 60.0
+    assert delayed([4] * 10, [15] + [4] * 18, late=10).judged_after(60.0) == SEVERAL * EDGES[16]
+
+
+def test_a_wait_may_lie_between_two_edges() -> None:
+    """All delays are between half an hour and an hour. It matters whether they are longer than the wait."""
+    assert delayed([4] * 10, [14] * 10, late=14).judged_after(31 * 60.0) == SEVERAL * 3600
+    assert delayed([4] * 10, [14] * 10).judged_after(59 * 60.0) == 59 * 60.0
 
 
 def test_time_is_in_seconds() -> None:
@@ -168,7 +215,7 @@ def test_time_is_in_seconds() -> None:
     for seq in range(100):
         reporting.decide(seq, 0, seq % 2)
         if seq % 2:
-            reporting.report(seq, 1, 4)
+            reporting.report(seq, 1, 4, is_late=False)
     age = round(SEVERAL * EDGES[5] * MICROSECONDS)
     assert [reporting.compare(at, None)[0].is_warned for at in (age - 1, age)] == [False, True]
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from belated.serve.domain.fold import restore
+from belated.serve.domain.messages import Decided
 from belated.serve.domain.observations import EDGES
 from belated.serve.domain.reporting import SEVERAL
 from belated.serve.http.documents import id_of
@@ -18,12 +19,12 @@ from tests.support.engines import NO_STORE, Driven
 
 
 def play(driven: Driven, silent: str = "b", decisions: int = 300) -> None:
-    """All options but one report after a second."""
+    """All options but these report after a second."""
     for _ in range(decisions // 10):
         made = driven.decide(size=10)
         driven.clock.advance(1)
         for one in made:
-            if one.arm != silent:
+            if one.arm not in silent:
                 driven.tell(one, 0.5)
 
 
@@ -41,6 +42,32 @@ def test_a_silent_option_is_told_in_the_document_and_the_numbers(driven: Driven)
     assert [one.share for one in found.arms] == [1.0, 0.0, 1.0]
     assert found.arms[1].less == 1.0
     assert totals(experiment, now).reporting == found
+
+
+def test_two_silent_options_are_both_told(driven: Driven) -> None:
+    driven.create(arms=("a", "b", "c", "d", "e"))
+    play(driven, silent="bd", decisions=600)
+    driven.clock.advance(3600)
+    found = reporting_view(driven["layout"], driven.clock())
+    assert found is not None
+    assert [one.name for one in found.arms if one.warning] == ["b", "d"]
+
+
+def test_a_closed_experiment_is_not_warned_of(driven: Driven) -> None:
+    driven.create()
+    play(driven)
+    driven.clock.advance(3600)
+    driven.close()
+    found = reporting_view(driven["layout"], driven.clock())
+    assert found is not None
+    assert not found.warning
+    assert [one.warning for one in found.arms] == [False] * 3
+    assert found.arms[1].less == 1.0
+    driven.engine.journal.close()
+    service = Service.open(driven.path)
+    text = Metrics(service).text()[0].decode()
+    service.close()
+    assert 'belated_reporting_warning{experiment="layout"} 0.0' in text
 
 
 def test_the_metrics_and_the_api_description_have_it(driven: Driven) -> None:
@@ -86,6 +113,29 @@ def test_late_reports_take_the_warning_away(driven: Driven) -> None:
     assert driven["layout"].counts.late > 0
     driven.clock.advance(10**6)
     assert [one.less for one in driven["layout"].comparisons(driven.clock())] == pytest.approx([0, 0, 0])
+
+
+@pytest.mark.parametrize("late", [32, 45, 59])
+def test_an_option_that_is_slower_than_the_wait_is_cleared(driven: Driven, late: int) -> None:
+    """The wait is 31 minutes. Its reports lie in the same class of delays, but come after it."""
+    driven.create(reward_wait=31 * 60.0)
+    waiting = list[tuple[int, Decided]]()
+    for minute in range(300):
+        while waiting and waiting[0][0] <= minute:
+            driven.tell(waiting.pop(0)[1], 0.5)
+        driven.engine.expire()
+        for one in driven.decide(size=2):
+            if one.arm == "b":
+                waiting.append((minute + late, one))
+            else:
+                driven.tell(one, 0.5)
+        driven.clock.advance(60)
+    found = reporting_view(driven["layout"], driven.clock())
+    assert found is not None
+    assert found.judged_after == SEVERAL * 3600
+    assert found.arms[0].decisions > 0
+    assert not found.warning
+    assert found.arms[1].less == pytest.approx(0)
 
 
 def test_with_a_default_outcome_silence_is_an_answer(driven: Driven) -> None:

@@ -65,7 +65,9 @@ class Run:
     def receive(self) -> None:
         while self.waiting and self.waiting[0][0] <= self.now:
             at, number, arm, decided_at = heapq.heappop(self.waiting)
-            self.reporting.report(number, arm, bucket_of(at - decided_at))
+            wait = self.world.wait
+            is_late = wait is not None and at - decided_at > wait * MICROSECONDS
+            self.reporting.report(number, arm, bucket_of(at - decided_at), is_late=is_late)
             self.earned[arm] += self.generator.random() < REWARDS[arm]
             self.known[arm] += 1
 
@@ -92,3 +94,26 @@ def watched(
     run.now += 10**6 * MICROSECONDS
     run.receive()
     return Seen(first, run.look())
+
+
+def turned(
+    generator: np.random.Generator, decisions: int, *, at: int, favourite: float = 0.98, is_told_later: bool = False
+) -> Reporting:
+    """Three options that report equally often. From one decision on, one is chosen nearly always, and reports are more.
+
+    Reports come at once, or after all decisions.
+    """
+    number = np.arange(decisions)
+    arms = generator.integers(3, size=decisions)
+    arms[(number >= at) & (generator.random(decisions) < 1 - 1.5 * (1 - favourite))] = 0
+    told = generator.random(decisions) < np.where(number >= at, 0.9, 0.3)
+    reporting, later = Reporting.new(3), list[tuple[int, int]]()
+    for one, arm, is_told in zip(number.tolist(), arms.tolist(), told.tolist(), strict=True):
+        reporting.decide(one, one, arm)
+        if is_told and is_told_later:
+            later.append((one, arm))
+        elif is_told:
+            reporting.report(one, arm, 0, is_late=False)
+    for one, arm in later:
+        reporting.report(one, arm, 0, is_late=False)
+    return reporting

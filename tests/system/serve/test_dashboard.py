@@ -1,66 +1,18 @@
 """The dashboard in a real browser with a real server. It shows what the server says, live."""
 
 import shlex
-import shutil
 import socket
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Route, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect
 
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
-FLAGS += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
-PAGE_TIMEOUT = 15_000  # milliseconds. The page follows within a second, on a busy machine within several.
-
-expect.set_options(timeout=PAGE_TIMEOUT)
-
-
-class Server(Protocol):
-    """A server that was started for the test."""
-
-    @property
-    def url(self) -> str: ...
-
-
-@pytest.fixture(scope="module")  # Playwright holds an event loop, which other files may need
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-        yield chromium
-        chromium.close()
-
-
-@pytest.fixture
-def unchecked_page(browser: Browser) -> Iterator[Page]:
-    """A page for tests in which a request must fail. The browser logs such a failure to its console."""
-    context = browser.new_context()
-    yield context.new_page()
-    context.close()
-
-
-@pytest.fixture
-def page(unchecked_page: Page, server: Server) -> Iterator[Page]:
-    """A page that must log no error or warning, and send requests only to its server."""
-    complaints: list[str] = []
-    addresses: list[str] = []
-
-    def listen(message: ConsoleMessage) -> None:
-        if message.type in {"error", "warning"}:
-            complaints.append(message.text)
-
-    unchecked_page.on("console", listen)
-    unchecked_page.on("pageerror", lambda error: complaints.append(str(error)))
-    unchecked_page.on("request", lambda request: addresses.append(request.url))
-    yield unchecked_page
-    assert complaints == []
-    assert addresses, "the test opened no page"
-    assert [address for address in addresses if not address.startswith((f"{server.url}/", "data:", "blob:"))] == []
+from tests.system.serve.conftest import Server
 
 
 def post(server: Server, path: str, body: Any = None) -> Any:
@@ -482,49 +434,3 @@ def test_a_store_that_cannot_be_written_is_told_on_top(page: Page, server: Serve
         expect(page.get_by_test_id("alarm")).to_be_visible()
         expect(page.get_by_test_id("store-state")).to_have_text("Cannot save")
         expect(page.get_by_test_id("store-words")).to_contain_text(remedy)
-
-
-def test_an_option_that_reports_less_is_told_on_top(page: Page, server: Server) -> None:
-    post(server, "/experiments", {"name": "layout", "arms": ["blue", "green", "red"]})
-    decisions = decided_and_told(server, "layout", lost_of_green=3)
-    visit(page, server)
-    warning, words = page.get_by_test_id("missing"), page.get_by_test_id("missing-words")
-    expect(words).to_contain_text("less often than the others")
-    green = get(server, "layout")["reporting"]["arms"][1]
-    assert green["less"] == pytest.approx(1 / 3, abs=0.03)
-    expect(words).to_have_text(
-        f"green reports {100 * green['less']:.0f}% less often than the others: its failures may be missing."
-    )
-    expect(page.get_by_test_id("missing-numbers")).to_contain_text(f"{green['reports']} got an outcome.")
-    expect(page.get_by_test_id("missing-repair")).to_contain_text("goes away when they arrive")
-    expect(warning).to_contain_text("no method can repair this without such an assumption")
-    assert page.evaluate(FAINT_TEXT)[1] == []
-    page.set_viewport_size({"width": 360, "height": 740})
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
-    report_all(server, decisions)
-    expect(warning).to_be_hidden()
-
-
-def test_a_silent_option_is_told_unless_silence_is_an_answer(page: Page, server: Server) -> None:
-    create(server, "sales", arms=("blue", "green", "red"))  # with a default outcome
-    post(server, "/experiments", {"name": "layout", "arms": ["blue", "green", "red"]})
-    for name in ("sales", "layout"):
-        decided_and_told(server, name, lost_of_green=1)
-    visit(page, server)
-    said = "green has never reported, though the others have: its failures may be missing."
-    expect(page.get_by_test_id("missing-words")).to_have_text(said)
-    visit(page, server, "sales")
-    expect(page.get_by_test_id("decisions")).to_have_text("900")
-    expect(page.get_by_test_id("missing")).to_be_hidden()
-
-
-def decided_and_told(server: Server, name: str, *, lost_of_green: int) -> list[Any]:
-    """Make decisions and report them at once, but not each n-th of green. Returns all of them."""
-    decisions: list[Any] = post(server, f"/experiments/{name}/decisions/batch", {"size": 900})["decisions"]
-    lost = [one for one in decisions if one["arm"] == "green"][::lost_of_green]
-    report_all(server, [one for one in decisions if one not in lost])
-    return decisions
-
-
-def report_all(server: Server, decisions: list[Any]) -> None:
-    post(server, "/feedback", {"reports": [{"decision_id": one["decision_id"], "reward": 1} for one in decisions]})

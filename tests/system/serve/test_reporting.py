@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.support.reporters import LAWS, World, watched
+from tests.support.reporters import LAWS, World, turned, watched
 
 RUNS, DECISIONS = 100, 3000
 EQUAL = {
@@ -54,3 +54,26 @@ def test_an_option_that_was_only_late_is_cleared() -> None:
     seen = [watched(world, np.random.default_rng(seed), 1000) for seed in range(20)]
     assert any(one.first for one in seen)
     assert not any(one.at_end for one in seen)
+
+
+@pytest.mark.parametrize("is_told_later", [False, True], ids=["at once", "after all decisions"])
+@pytest.mark.parametrize(("decisions", "at"), [(200_000, 2000), (300_000, 2000), (200_000, 150_000)])
+@pytest.mark.parametrize("favourite", [0.98, 0.995])
+def test_nobody_is_accused_if_choices_and_reports_change_together(
+    favourite: float,
+    decisions: int,
+    at: int,
+    is_told_later: bool,
+) -> None:
+    """Merged blocks must not mix the time before with the time after."""
+    for seed in range(5):
+        generator = np.random.default_rng(seed)
+        reporting = turned(generator, decisions, at=at, favourite=favourite, is_told_later=is_told_later)
+        assert not any(one.is_warned for one in reporting.compare(10**9, 0.0))
+
+
+def test_lost_reports_are_noticed_in_merged_blocks() -> None:
+    world = World("none", (0.8, 0.72, 0.8), share=1 / 3)
+    for seed in range(5):
+        seen = watched(world, np.random.default_rng(seed), 60_000, every=2000)
+        assert seen.at_end == {1}

@@ -106,12 +106,15 @@ export function headline({ arms, decisions, closed_at: closed }) {
 }
 
 /** Which option earned the most, and whether that may be chance. */
-export function leader({ arms, outcome, decisions, closed_at: closed }) {
+export function leader({ arms, outcome, decisions, reporting, closed_at: closed }) {
   if (decisions === 0 && closed) return "It made no decision.";
   if (decisions === 0) return "Every option is equally likely until outcomes arrive.";
   const sign = outcome.better === "higher" ? 1 : -1;
   const known = arms.filter((arm) => arm.estimate !== null && arm.active).sort((a, b) => sign * (b.estimate - a.estimate));
   if (known.length === 0) return "Too few outcomes have arrived to compare the options.";
+  const silent = (reporting?.arms ?? []).filter((arm) => arm.warning);
+  const whose = silent.length === 1 ? shortened(silent[0].name) : plural(silent.length, "option");
+  if (silent.length > 0) return `The averages cannot be compared while reports of ${whose} are missing.`;
   const [best, ...others] = known;
   const who = best.name === favourite(arms)?.name ? "It also" : shortened(best.name);
   const what = `${who} ${closed ? "had the best average outcome" : "has the best average outcome so far"}, ${average(best.estimate, outcome)}`;

@@ -146,7 +146,9 @@ class Experiment:
             self.delays[bucket] += 1
             self.reports[entry.arm or 0] += 1
             if self.reporting is not None:
-                self.reporting.report(entry.decision or 0, entry.arm or 0, bucket)
+                ends = self.expires_at(decided_at)
+                is_late = ends is not None and entry.at > ends
+                self.reporting.report(entry.decision or 0, entry.arm or 0, bucket, is_late=is_late)
         match entry.kind:
             case EntryKind.REPORTED:
                 self.counts.reported += 1

@@ -89,7 +89,10 @@ class ReportingView(msgspec.Struct):
     judged_after: (
         Annotated[
             float,
-            Meta(description="Seconds after which a missing report counts as missing. null before the first report."),
+            Meta(
+                description="Seconds after which a missing report counts as missing. "
+                "null before the first report if there is no wait."
+            ),
         ]
         | None
     )
@@ -202,13 +205,13 @@ def history_view(experiment: Experiment) -> HistoryView:
 
 
 def reporting_view(experiment: Experiment, now: int) -> ReportingView | None:
-    """Compare how often the arms report. A retired arm gets no warning, because nothing is left to decide."""
+    """Compare how often the arms report. If an arm is retired, or the experiment closed, nothing is left to warn of."""
     if experiment.reporting is None:
         return None
-    arms = []
+    arms, present = [], experiment.era.arms if experiment.closed_at is None else []
     for arm, (name, found) in enumerate(zip(experiment.arms, experiment.comparisons(now), strict=True)):
         share = found.reports / found.decisions if found.decisions else None
-        is_warned = found.is_warned and arm in experiment.era.arms
+        is_warned = found.is_warned and arm in present
         arms.append(ArmReporting(name, found.decisions, found.reports, share, found.less, is_warned))
     after = experiment.reporting.judged_after(experiment.settings.reward_wait)
     return ReportingView(any(arm.warning for arm in arms), after, arms)
