@@ -122,7 +122,27 @@ def test_the_inequality_for_small_groups_holds(seed: int, rate: float) -> None:
 def test_a_hundred_thousand_groups_fit_into_memory() -> None:
     groups = np.arange(100_000)
     found = dependence((groups % 3 == 0).astype(float), groups, groups // 50, 100_000)
-    assert found.degrees <= module.MOST_GROUPS
+    assert found.degrees == 0  # one row says nothing about a group
+
+
+def test_of_many_large_groups_the_largest_are_tested() -> None:
+    """The others are taken together. So the degrees of freedom are 50 and not 59."""
+    generator = np.random.default_rng(5)
+    groups, strata = generator.integers(0, 60, 6000), np.repeat(np.arange(120), 50)
+    found = dependence((generator.random(6000) < 0.4).astype(float), groups, strata, 60)
+    assert (found.variance >= module.LEAST_VARIANCE).sum() > module.MOST_GROUPS
+    assert found.degrees == 50
+
+
+def test_each_group_alone_pays_for_the_number_of_groups() -> None:
+    generator = np.random.default_rng(6)
+    groups, strata = generator.integers(0, 4, 4000), np.repeat(np.arange(80), 50)
+    groups[:3] = 4
+    found = dependence((generator.random(4000) < 0.3 + 0.03 * (groups == 1)).astype(float), groups, strata, 6)
+    for group in range(4):
+        assert found.p_values[group] == pytest.approx(min(1, 5 * math.erfc(abs(found.strength[group]) / math.sqrt(2))))
+    assert found.p_values[4] == pytest.approx(min(1, 10 * math.exp(-(found.strength[4] ** 2) / 2)))
+    assert found.p_values[5] == 1
 
 
 @pytest.mark.parametrize("scores", [np.zeros(100), np.ones(100), np.empty(0)])

@@ -70,7 +70,8 @@ def replay(
         float | None,
         typer.Option(
             help="Leave out rows decided less than this before the log's end, in seconds or the unit of the times. "
-            "With --default-outcome it is the time within which 99 in 100 outcomes came, unless given.",
+            "With --default-outcome it is the time within which 99 in 100 outcomes came, also those of a slow "
+            "arm, unless given.",
             show_default=False,
         ),
     ] = None,

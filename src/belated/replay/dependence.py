@@ -34,6 +34,7 @@ class Dependence(NamedTuple):
     chi_square: float
     degrees: int
     p_value: float  # of the chi-square, or of the small groups if theirs is smaller. NaN if there is nothing to test
+    p_values: Floats  # of each group alone, times the number of groups that can differ
 
 
 class _Cells(NamedTuple):
@@ -63,7 +64,11 @@ def dependence(scores: Floats, groups: Integers, strata: Integers, n_groups: int
     chi_square, degrees = _chi_square(excess, tested, cells, spread, sizes)
     small = np.abs(np.delete(strength, tested)[np.delete(variance, tested) > 0])
     p_value = _p_value(chi_square, degrees, small)
-    return Dependence(excess, variance, strength, weight, chi_square, degrees, p_value)
+    own = 2 * np.exp(-(strength**2) / 2)
+    own[tested] = [math.erfc(abs(z) / math.sqrt(2)) for z in strength[tested].tolist()]
+    p_values = np.minimum(1.0, own * (variance > 0).sum())
+    p_values[variance <= 0] = 1.0
+    return Dependence(excess, variance, strength, weight, chi_square, degrees, p_value, p_values)
 
 
 def _p_value(chi_square: float, degrees: int, small: Floats) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 from belated.learner.outcomes import OutcomeRange
 from belated.replay.decision_log import Log
 from belated.replay.losses import LOSSES
-from belated.replay.missing import Comparison, came, delays, is_old, report_rates, usual_wait
+from belated.replay.missing import ENOUGH_OUTCOMES, Comparison, came, delays, is_old, report_rates, usual_wait
 from belated.replay.pictures import in_words
 
 BEYOND_CHANCE = 0.001  # of a p-value. Three tests then find something in fewer than 1 in 300 healthy logs
@@ -16,6 +16,9 @@ MATTERS = 0.01  # of a rate. A smaller difference shifts a mean outcome by less 
 MATTERS_LATER = 0.05  # of the chance to come later, which is one half for like arms
 HARDLY_ANY = 0.1  # of the rows. With fewer outcomes, the missing ones decide what is best
 FEW = 0.5
+APART = 0.1  # of the comparisons of a mixed log. With fewer, an arm was not used beside the others
+MOST_NAMES = 5
+MANY_BLANK = 0.05  # of the rows. Fewer hardly shift an estimate
 NO_TEST_TELLS = (
     "If an outcome itself decides whether it is reported, no method can tell from the log. It takes an assumption, and "
     "a default outcome is one."
@@ -23,7 +26,7 @@ NO_TEST_TELLS = (
 
 
 class Finding(NamedTuple):
-    """Something suspicious. `kind` is missing, young, delay, one value or sparse."""
+    """Something suspicious. `kind` is missing, young, apart, delay, one value or sparse."""
 
     kind: str
     words: str  # what was found
@@ -34,7 +37,7 @@ class Finding(NamedTuple):
 class LogCheck(NamedTuple):
     """How the arms of a log compare, and what follows."""
 
-    wait: float  # 99 in 100 of the outcomes came within it, NaN if none came
+    wait: float  # 99 in 100 of the outcomes came within it, also of a slow arm. NaN if none came
     n_blank: int  # rows without an outcome
     share: float  # of the rows older than this wait that have an outcome, NaN if none is so old
     rates: Comparison  # how often rows older than this wait have an outcome
@@ -74,34 +77,74 @@ def check(log: Log, outcomes: OutcomeRange | None = None) -> LogCheck:
         _one_value(found, log, meant),
         _sparse(found, log, meant),
         _missing(found, log, meant),
+        _apart(found, log),
         _later(found, log),
     ]
     return found._replace(findings=tuple(finding for finding in findings if finding is not None))
 
 
-def differs(compared: Comparison) -> bool:
-    """Whether arms report at different rates, beyond chance and enough to matter."""
-    is_strong = abs(compared.effect[compared.strongest] - 1) >= MATTERS
-    return compared.p_value < BEYOND_CHANCE and bool(is_strong)
+def unlike(compared: Comparison, even: float, matters: float) -> int | None:
+    """The arm that differs most clearly of those that differ enough to matter, or None if chance explains it.
+
+    An arm has to differ beyond chance on its own. A large arm can differ very clearly and hardly at all. If no arm does
+    so, but all of them together, it is the clearest.
+    """
+    if not compared.p_value < BEYOND_CHANCE:
+        return None
+    is_sure = compared.p_values < BEYOND_CHANCE
+    arms = np.flatnonzero(is_sure) if is_sure.any() else np.array([compared.strongest])
+    arms = arms[np.abs(compared.effect[arms] - even) >= matters]
+    return int(arms[np.abs(compared.strength[arms]).argmax()]) if arms.size else None
+
+
+def lacking(compared: Comparison) -> int | None:
+    """The arm whose rate of reports differs from the others. Of two arms, it is the one that lacks outcomes."""
+    arm, beside = unlike(compared, 1.0, MATTERS), np.flatnonzero(compared.weight > 0)
+    if arm is None or beside.size != 2:
+        return arm
+    return int(beside[compared.effect[beside].argmin()])
+
+
+def later(compared: Comparison) -> int | None:
+    """The arm whose outcomes come later or sooner than equal ones of the others."""
+    return unlike(compared, 0.5, MATTERS_LATER)
+
+
+def apart(found: LogCheck, log: Log) -> list[str]:
+    """The arms that are hardly ever decided at about the same time as another. So they cannot be compared."""
+    rows = np.bincount(log.arms, minlength=log.n_arms)
+    if_mixed = rows * (1 - rows / rows.sum())
+    is_apart = found.rates.weight + found.young_rates.weight < APART * if_mixed
+    return [log.arm_names[arm] for arm in np.flatnonzero(is_apart & (if_mixed >= ENOUGH_OUTCOMES)).tolist()]
+
+
+def not_compared(names: list[str]) -> str:
+    """That arms were used apart, as the start of a sentence."""
+    listed = ", ".join(names[:MOST_NAMES]) + (
+        f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
+    )
+    return f"Not used at the same times as other arms: {listed}."
 
 
 def _missing(found: LogCheck, log: Log, outcomes: OutcomeRange) -> Finding | None:
     chance = "Decisions of about the same time were compared. Chance does this in fewer than 1 in 1,000 logs."
-    if differs(found.rates):
+    arm, young = lacking(found.rates), lacking(found.young_rates)
+    if arm is not None:
         return Finding(
-            "missing", f"{_about(found.rates, log)} {chance}", _fill(found, log, _worst(outcomes)), stops=True
+            "missing", f"{_about(found.rates, arm, log)} {chance}", _fill(found, log, _worst(outcomes)), stops=True
         )
-    if differs(found.young_rates):
-        when = f"Among the decisions of the last {_time(found, log)}, {_about(found.young_rates, log)}"
+    if young is not None:
+        when = f"Among the decisions of the last {_time(found, log)}, {_about(found.young_rates, young, log)}"
         why = "There outcomes are still on their way, and those that come first may be the good ones."
         fix = f"Leave these decisions out with --wait {_number(found.wait)}."
         return Finding("young", f"{when} {why} {chance}", fix, stops=True)
     return None
 
 
-def _about(compared: Comparison, log: Log) -> str:
-    arm = compared.strongest
+def _about(compared: Comparison, arm: int, log: Log) -> str:
     ratio, name = compared.effect[arm], log.arm_names[arm]
+    if compared.n_came[arm] == 0:
+        return f"{name} has no outcome at all, and the others have some. So the log cannot judge it."
     if ratio < 1:
         suspicion = "Its bad outcomes may be missing. Then it looks better than it is."
         return f"{name} has an outcome in {percent(1 - ratio)} fewer rows than the others. {suspicion}"
@@ -110,6 +153,21 @@ def _about(compared: Comparison, log: Log) -> str:
         return f"{name} has an outcome in {percent(ratio - 1)} more rows than the others. {suspicion}"
     often = f"{ratio:.1f} times as often as the others" if ratio < math.inf else "and the others have none"
     return f"{name} has an outcome {often}. {suspicion}"
+
+
+def _apart(found: LogCheck, log: Log) -> Finding | None:
+    names, blank = apart(found, log), found.n_blank / log.arms.size
+    if not names or blank < MANY_BLANK:
+        return None
+    words = (
+        f"{not_compared(names)} So nothing shows whether they lack more outcomes than others, and {percent(blank)} of "
+        "the rows have none."
+    )
+    advice = (
+        "If a blank means an outcome, say which with --default-outcome. Otherwise find out why outcomes are missing. "
+        "To compare arms, choose between them at random at any time."
+    )
+    return Finding("apart", words, advice, stops=True)
 
 
 def _one_value(found: LogCheck, log: Log, outcomes: OutcomeRange) -> Finding | None:
@@ -135,10 +193,10 @@ def _sparse(found: LogCheck, log: Log, outcomes: OutcomeRange) -> Finding | None
 
 
 def _later(found: LogCheck, log: Log) -> Finding | None:
-    arm = found.delays.strongest
-    chance = found.delays.effect[arm]
-    if not (found.delays.p_value < BEYOND_CHANCE and abs(chance - 0.5) >= MATTERS_LATER):
+    arm = later(found.delays)
+    if arm is None:
         return None
+    chance = found.delays.effect[arm]
     order = "later" if chance > 0.5 else "sooner"
     words = (
         f"The outcomes of {log.arm_names[arm]} come {order} than those of the others. Of two equal outcomes of about "

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from belated.replay.decision_log import Log
-from belated.replay.findings import NO_TEST_TELLS, LogCheck, percent
+from belated.replay.findings import NO_TEST_TELLS, LogCheck, apart, lacking, later, not_compared, percent
 from belated.replay.missing import came
 from belated.replay.pictures import in_words
 from belated.replay.settling import Settled
@@ -15,6 +15,7 @@ MOST_ARMS = 15  # with more, only those that differ most are shown
 REASONS = {
     "missing": "some arms lack more outcomes than others",
     "young": "some arms lack more of the latest outcomes than others",
+    "apart": "some arms were not used at the same times as the others",
     "one value": "the log has only one kind of outcome",
     "sparse": "hardly any outcomes came",
 }
@@ -22,7 +23,7 @@ REASONS = {
 
 def missing_section(found: LogCheck, log: Log) -> Section:
     """What was found, what to do, and the arms side by side."""
-    words = [finding.words for finding in found.findings] or [_all_clear(found)]
+    words = [finding.words for finding in found.findings] or [_all_clear(found, log)]
     advice = list(dict.fromkeys(finding.advice for finding in found.findings))  # two findings can have the same
     limit = [NO_TEST_TELLS] if found.n_blank else []
     return Section(
@@ -34,17 +35,22 @@ def missing_section(found: LogCheck, log: Log) -> Section:
     )
 
 
-def _all_clear(found: LogCheck) -> str:
+def _all_clear(found: LogCheck, log: Log) -> str:
     if found.n_blank == 0:
         return "every decision has an outcome"
+    if names := apart(found, log):
+        return f"{not_compared(names)} So their missing outcomes cannot be compared"
     if math.isnan(found.rates.p_value) and math.isnan(found.young_rates.p_value):
         return "too few decisions are blank, or too few are not, to compare the arms"
     return "no arm has an outcome more or less often than the others, beyond chance"
 
 
 def _table(found: LogCheck, log: Log) -> Table:
-    clearest = np.argsort(-np.maximum(np.abs(found.rates.strength), np.abs(found.delays.strength)), kind="stable")
-    arms = np.sort(clearest[:MOST_ARMS])
+    compared = (found.rates, found.young_rates, found.delays)
+    clarity = np.max([np.abs(one.strength) for one in compared], axis=0)
+    named = (lacking(found.rates), lacking(found.young_rates), later(found.delays))
+    clarity[[arm for arm in named if arm is not None]] = np.inf
+    arms = np.sort(np.argsort(-clarity, kind="stable")[:MOST_ARMS])
     decisions = np.bincount(log.arms, minlength=log.n_arms)
     outcomes = np.bincount(log.arms, came(log), log.n_arms)
     rows = [

@@ -23,8 +23,9 @@ class Settled(NamedTuple):
 def settle(log: Log, wait: float | None = None, default_outcome: float | None = None) -> Settled:
     """Leave out the rows younger than `wait` at the end of the log, and give the other blanks the default outcome.
 
-    Without a wait, it is the time within which 99 in 100 of the outcomes came. Without a default outcome, blanks stay
-    blank. A row that gets the default gets it at the end of its wait. Outcomes that came stay as they are.
+    Without a wait, it is the time within which 99 in 100 of the outcomes came, also those of a slow arm. Without a
+    default outcome, blanks stay blank. A row that gets the default gets it at the end of its wait. Outcomes that came
+    stay as they are.
     """
     if wait is None and not came(log).any():
         raise InvalidInput("no decision of the log has an outcome, so it does not show how long to wait. Give a wait")
