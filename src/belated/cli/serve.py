@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 def curl_lines(url: str, is_locked: bool) -> list[str]:
     """Shell commands that create an experiment and ask for a decision. They work more than once."""
     post = "curl -X POST" + (' -H "Authorization: Bearer $BELATED_KEY"' if is_locked else "")
-    body = '{"name": "layout", "arms": ["blue", "green", "red"]}'
+    body = '{"name": "page", "arms": ["blue", "green", "red"], "reward_wait": 86400, "default_outcome": 0}'
     return [
         f"{post} {url}/v1/experiments -H 'Content-Type: application/json' -d '{body}'",
-        f"{post} {url}/v1/experiments/layout/decisions",
+        f"{post} {url}/v1/experiments/page/decisions",
     ]
 
 

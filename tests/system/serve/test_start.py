@@ -27,7 +27,7 @@ def test_the_printed_lines_work_also_the_second_time(tmp_path: Path) -> None:
             command = line.replace("curl ", f"curl --silent --fail-with-body --noproxy {shlex.quote('*')} ", 1)
             done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)  # noqa: S602
             answers.append(httpx.Response(200, content=done.stdout).json())
-        assert [answer.get("name") or answer["experiment"] for answer in answers] == ["layout"] * 4
+        assert [answer.get("name") or answer["experiment"] for answer in answers] == ["page"] * 4
         assert answers[1]["decision_id"] != answers[3]["decision_id"]
         assert answers[3]["round"] == 2
 
