@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from fractions import Fraction
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -157,6 +158,21 @@ def test_merged_blocks_do_not_accuse_when_choices_and_reports_change_together(is
     reporting = turned(np.random.default_rng(1), 200_000, at=2000, is_told_later=is_told_later)
     assert len(reporting.blocks) <= MOST_BLOCKS
     assert [one.is_warned for one in reporting.compare(10**9, 0.0)] == [False] * 3
+
+
+def test_blocks_are_merged_alike_after_a_snapshot() -> None:
+    generator = np.random.default_rng(1)
+    one, two = Reporting.new(3), Reporting.new(3)
+    for seq in range(5000):
+        arm = int(generator.integers(3))
+        is_told = generator.random() < 0.5
+        if seq % 700 == 0:
+            two = msgspec.msgpack.decode(msgspec.msgpack.encode(two), type=Reporting)
+        for reporting in (one, two):
+            reporting.decide(seq, seq, arm)
+            if is_told:
+                reporting.report(seq, arm, 3, is_late=False)
+    assert one == two
 
 
 def test_a_block_has_room_for_every_arm() -> None:
