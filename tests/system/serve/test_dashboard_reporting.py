@@ -109,8 +109,9 @@ def test_never_means_never_and_not_only_among_judged_decisions(page: Page, serve
         "green reports 100% less often than the others: its failures may be missing."
     )
     expect(page.get_by_test_id("missing-numbers")).to_have_text(
-        "Of 100 decisions for green that could be judged, 0 got an outcome. This is hardly chance. So the averages "
-        "below, and what is chosen, may be wrong. A decision is judged after 2 hours at the earliest."
+        "Of 100 decisions for green that could be judged, 0 got an outcome. This is hardly chance. A missing "
+        "report counts as a perfect outcome, so what reports less is chosen too often. The averages below may be wrong "
+        "too. A decision is judged after 2 hours at the earliest."
     )
 
 

@@ -29,5 +29,5 @@ function rate({ name, less }, isSilent) {
 function numbers(silent, age) {
   const [{ name, decisions, reports }] = silent;
   const seen = `Of ${plural(decisions, "decision")} for ${shortened(name)} that could be judged, ${count(reports)} got an outcome.`;
-  return `${seen} This is hardly chance. So the averages below, and what is chosen, may be wrong. A decision is judged after ${duration(age)} at the earliest.`;
+  return `${seen} This is hardly chance. A missing report counts as a perfect outcome, so what reports less is chosen too often. The averages below may be wrong too. A decision is judged after ${duration(age)} at the earliest.`;
 }
