@@ -169,12 +169,17 @@ def test_delays_losses_and_draws_come_from_independent_streams() -> None:
 
 def test_an_interrupt_keeps_what_is_finished() -> None:
     problem, played = lab.Problem(lab.Bernoulli(), lab.NoDelay(), n_arms=2, n_rounds=50), []
+    sent, never = threading.Event(), threading.Event()
 
     def make(n_arms: int, seed: int) -> Learner:
         played.append(seed)
         if seed == 2:
+            never.wait(0.1)  # the main thread waits for this game then. While it is busy, Python may lose an interrupt
             os.kill(os.getpid(), signal.SIGINT)
-            threading.Event().wait(0.2)  # the main thread is interrupted while this game still runs
+            sent.set()
+        if seed >= 2:
+            sent.wait()
+            never.wait(0.2)  # the main thread is interrupted while this game still runs
         return FTRL(n_arms, seed=seed)
 
     curves = lab.play(make, problem, range(50))
@@ -187,6 +192,7 @@ def test_an_interrupt_before_anything_is_finished_is_passed_on() -> None:
     problem = lab.Problem(lab.Bernoulli(), lab.NoDelay(), n_arms=2, n_rounds=50)
 
     def make(n_arms: int, seed: int) -> Learner:
+        threading.Event().wait(0.1)
         os.kill(os.getpid(), signal.SIGINT)
         threading.Event().wait(0.2)
         return FTRL(n_arms, seed=seed)
