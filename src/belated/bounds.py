@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from belated import kernels
 from belated.arrays import Floats, Integers
 from belated.errors import InvalidInput
-from belated.tunings import Schedule, Shadow, Tuning, as_tuning, outstanding_counts, schedule
+from belated.tunings import Means, Schedule, Shadow, Tuning, as_tuning, outstanding_counts, schedule
 from belated.validation import as_delays, whole_number
 
 
@@ -88,13 +88,14 @@ def theorem_2_sharp(n_arms: int, delays: ArrayLike) -> float:
 
 
 def certificate(n_arms: int, delays: ArrayLike, tuning: Tuning | None = None) -> float:
-    """The number the expected regret of a tuning (Shadow by default) does not exceed on a delay sequence.
+    """The number the expected regret of a tuning (Means by default) does not exceed on a delay sequence.
 
     cert = min{ n, 2 alpha_n (sqrt(k) - 1) + beta_n ln k + sum_s min{ 1, k / (alpha_s sqrt(k) + 2 beta_s) + H_s } }
     H_s = sum_{t = s+1}^{min(s + d_s, n)} 1 / (beta_t + alpha_t / 2)
 
     A round that the tuning skips and discards costs 1 once its feedback has come (docs/theory/certificate.md). With a
-    shadow the rates are its careful ones, and more is added (docs/theory/shadow.md).
+    shadow the rates are its careful ones, and more is added (docs/theory/shadow.md). On means it is the number of a
+    game in which no alarm is raised (docs/theory/means.md).
     """
     n_arms, waits = whole_number("n_arms", n_arms, 1), as_delays(delays)
     return min(float(waits.size), uncapped_certificate(n_arms, waits, as_tuning(tuning))) if n_arms > 1 else 0.0
@@ -105,6 +106,9 @@ def uncapped_certificate(n_arms: int, waits: Integers, tuning: Tuning) -> float:
     rates = schedule(tuning, n_arms, waits)
     n, rounds = waits.size, np.arange(1, waits.size + 1)
     arrives = rounds + np.minimum(waits, n)
+    if isinstance(tuning, Means):
+        known = int(np.count_nonzero(arrives < n))  # by the last solve
+        return kernels.allowance(n_arms, n, int(rates.backlog[-1])) + n - known
     if isinstance(tuning, Shadow):
         return shadow_certificate(n_arms, waits, rates)
     charge = charges(n_arms, waits, rates, rates.beta)
@@ -166,6 +170,18 @@ def shadow_worst_case(n_arms: int, delays: ArrayLike, tuning: Shadow | None = No
     total = float(waits.sum())
     of_delay = (scale + 2 / scale) * math.sqrt(total * math.log(n_arms)) + math.sqrt(2 * total)
     return 4 * math.sqrt(n_arms * waits.size) + of_delay + 2
+
+
+def means_worst_case(n_arms: int, delays: ArrayLike, tuning: Means | None = None) -> float:
+    """Means with refresh = 1 and no batches (docs/theory/means.md). With its default settings
+
+    Reg <= 20.4 sqrt(kn) + 3.81 sqrt(D ln k) + sqrt(2 D) + k + 1
+    """
+    n_arms, waits, scale = whole_number("n_arms", n_arms, 1), clip(delays), (tuning or Means()).scale
+    total = float(waits.sum())
+    of_rounds = math.hypot(kernels.ALARM + 1 / kernels.FLOOR, 4) * math.sqrt(n_arms * waits.size)
+    of_delay = math.hypot(1, scale + 2 / scale) * math.sqrt(total * math.log(n_arms))
+    return of_rounds + of_delay + math.sqrt(2 * total) + n_arms + 1
 
 
 def lower_bound(n_arms: int, n_rounds: int) -> float:

@@ -2,8 +2,8 @@
 
     x_t = argmin over the simplex of  <x, Lobs_t> - 2 alpha_t sum_i sqrt(x_i) + beta_t sum_i x_i ln x_i
 
-A tuning sees delays, never losses. Only `Shadow` lets the learner look at its reports too. A tuning is proper (ZS20,
-Section 3) when alpha_t and beta_t never decrease.
+A tuning sees delays, never losses. Only `Means` and `Shadow` let the learner look at its reports too. A tuning is
+proper (ZS20, Section 3) when alpha_t and beta_t never decrease.
 
 >>> import belated
 >>> learner = belated.FTRL(3, belated.tunings.Advanced(scale=2), seed=1)
@@ -100,6 +100,39 @@ class Advanced(Tuning):
 
     def patience(self, n_arms: int) -> float:
         return self.scale / math.sqrt(math.log(n_arms))  # patience * sqrt(D_t) = beta_t
+
+
+@final
+@dataclass(frozen=True)
+class Means(Tuning):
+    """The default. Plays by the arms' means while the world stands still, and hands over when it does not.
+
+    means:   x_i in proportion to exp(-boldness n_i kl(mean_i, lowest mean)), and a small uniform share
+    moving:  Shadow(scale, switch_threshold) from scratch, on centred estimates. Begins when reports come in runs
+    alarm:   alpha_t = sqrt(t), beta_t = scale sqrt(D_t / ln k) from scratch, for ever. Begins when more is lost than
+             10 sqrt(kt) + sqrt(D_t ln k) + k
+
+    A decision without a report counts as average, not as perfect (docs/theory/means.md).
+    Reg <= 20.4 sqrt(kn) + 3.81 sqrt(D ln k) + sqrt(2 D) + k + 1, without refresh and batches
+    """
+
+    boldness: float = 1.5
+    scale: float = 3.0
+    switch_threshold: float = 1.5
+    elementwise = True
+
+    def __post_init__(self) -> None:
+        for name in ("boldness", "scale", "switch_threshold"):
+            object.__setattr__(self, name, positive_number(name, getattr(self, name)))
+
+    def rates(
+        self, n_arms: int, round: int, outstanding: int, backlog: int, sqrt: SquareRoot = math.sqrt
+    ) -> tuple[float, float]:
+        """The careful ones since the start. After an alarm the learner computes them from there."""
+        return sqrt(round), self.scale * sqrt(backlog / math.log(n_arms))
+
+    def patience(self, n_arms: int) -> float:
+        return self.scale / math.sqrt(math.log(n_arms))
 
 
 @final
@@ -213,7 +246,7 @@ class Masoudian2022(Tuning):
         return sqrt(round + e0), sqrt((backlog + g0) / log_k)
 
 
-DEFAULT = Shadow()  # docs/which-tuning.md says why
+DEFAULT = Means()  # docs/which-tuning.md says why
 
 
 def as_tuning(tuning: Any) -> Tuning:
@@ -221,7 +254,7 @@ def as_tuning(tuning: Any) -> Tuning:
     if tuning is None:
         return DEFAULT
     if not isinstance(tuning, Tuning):
-        raise InvalidInput(f"tuning must be a belated.tunings.Tuning, such as belated.tunings.Shadow(), got {tuning!r}")
+        raise InvalidInput(f"tuning must be a belated.tunings.Tuning, such as belated.tunings.Means(), got {tuning!r}")
     return tuning
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from belated import FTRL, Decision, Learner, OutcomeRange, bounds, lab, progress
 from belated.errors import InvalidInput
 from belated.lab.problems.problem import _generator
-from belated.tunings import Advanced, Shadow, Simple, Tsallis
+from belated.tunings import Advanced, Means, Simple, Tsallis
 from tests.lab.test_problems import DELAYS, LOSSES
 from tests.support.catalogue import TUNINGS, ftrl
 
@@ -101,7 +101,7 @@ def test_the_three_cases_of_the_readme() -> None:
 
 def test_what_is_played_may_be_a_learner_a_class_or_a_function() -> None:
     problem = lab.Problem(lab.Bernoulli(gap=0.3), lab.Fixed(5), n_arms=3, n_rounds=200)
-    by_class, by_function = lab.play(FTRL, problem, [4]), lab.play(ftrl(Shadow()), problem, [4])
+    by_class, by_function = lab.play(FTRL, problem, [4]), lab.play(ftrl(Means()), problem, [4])
     np.testing.assert_array_equal(by_class.expected, by_function.expected)
     learner = FTRL(3, seed=4)
     np.testing.assert_array_equal(lab.play(learner, problem, [4]).expected, by_class.expected)

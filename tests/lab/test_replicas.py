@@ -13,11 +13,12 @@ from belated.lab.games.compiled import Compiled, CompiledShadow
 from belated.lab.games.interpreted import Driver
 from belated.lab.games.replicas import Apart, OneJournal
 from belated.replicated.lag import rates_of
-from belated.tunings import Advanced, Shadow, Simple, Tsallis, Tuning
+from belated.tunings import Advanced, Means, Shadow, Simple, Tsallis, Tuning
 from tests.replicated.test_shared_learner import Event, Replica, fold
 from tests.support.oracles import play as play_single
 
 TUNINGS = [Shadow(), Advanced()]
+WITH_MEANS = [Means(), *TUNINGS]
 DELAYS: dict[str, lab.Delays] = {
     "geometric": lab.Geometric(6.0),
     "lost": lab.Lost(0.1, 4),
@@ -67,7 +68,7 @@ def test_without_lag_or_others_the_delays_are_those_inside(rule: lab.Delays) -> 
     assert np.mean(mixed[plain < lab.NEVER] != plain[plain < lab.NEVER]) == pytest.approx(0.75, abs=0.1)
 
 
-@pytest.mark.parametrize("tuning", TUNINGS, ids=repr)
+@pytest.mark.parametrize("tuning", WITH_MEANS, ids=repr)
 @pytest.mark.parametrize("rule", [DELAYS["lost"]], ids=["lost"])
 def test_without_lag_or_others_the_game_is_the_plain_one_bit_for_bit(tuning: Tuning, rule: lab.Delays) -> None:
     problem = lab.Problem(lab.Bernoulli(0.3), rule, 3, 400)
@@ -94,7 +95,7 @@ def drawn_arm(x: NDArray[np.float64], uniform: float) -> int:
     return int(kernels.draw(x, cdf, uniform))
 
 
-@pytest.mark.parametrize("tuning", [*TUNINGS, Simple()], ids=repr)
+@pytest.mark.parametrize("tuning", [*WITH_MEANS, Simple()], ids=repr)
 @pytest.mark.parametrize("lag", [1, 5, 40])
 def test_one_journal_is_the_story_of_copies_that_fold_it(tuning: Tuning, lag: int) -> None:
     """Compares three copies, which fold only on their turn, with the one learner that represents them."""
@@ -123,7 +124,7 @@ def test_one_journal_is_the_story_of_copies_that_fold_it(tuning: Tuning, lag: in
     assert ours.outstanding == last.shared.learner.outstanding
 
 
-@pytest.mark.parametrize("tuning", [*TUNINGS, Simple()], ids=repr)
+@pytest.mark.parametrize("tuning", [*WITH_MEANS, Simple()], ids=repr)
 @pytest.mark.parametrize(("replicas", "lag"), [(2, 3), (3, 20)])
 def test_apart_each_copy_knows_its_own_at_once_and_the_others_later(tuning: Tuning, replicas: int, lag: int) -> None:
     """A new learner decides every round again, and knows only what the deciding replica knew."""
@@ -172,6 +173,16 @@ def test_one_journal_is_a_single_learner_that_is_told_later_and_has_older_rates(
     np.testing.assert_array_equal(single.alpha[lag:], usual[0][: 800 - lag])  # those of the rounds that it knows of
     assert (single.beta[lag + 1 :] >= usual[1][: 800 - lag - 1] * 0.99).all()
     assert (single.beta[lag + 100 :] <= usual[1][lag + 100 :] * 1.01).all()  # Algorithm 2 may skip a little later
+
+
+@pytest.mark.parametrize("losses", [lab.Bernoulli(0.5), lab.Wave(half_period=40)], ids=["still", "wave"])
+def test_both_certificates_of_means_stay_above_the_regret(losses: lab.Losses) -> None:
+    """tests/system/lab has other tunings."""
+    problem = lab.Problem(losses, lab.Lost(0.05, 10), 2, 600)
+    played = lab.replicas.play(Means(), problem, range(4), lag=20, checkpoints=[50, 600])
+    regret = played.regret.mean(axis=0)
+    assert (played.proven.mean(axis=0) >= regret).all()
+    assert (played.measured.mean(axis=0) >= regret).all()
 
 
 @pytest.mark.parametrize("kind", [OneJournal, Apart])

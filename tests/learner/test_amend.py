@@ -1,15 +1,23 @@
 """An amended loss counts as if it had been reported at first."""
 
+import itertools
 import json
 import math
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from belated import FTRL, Decision
+from belated import FTRL, Decision, kernels
 from belated.errors import InvalidInput, UnknownRound
-from belated.tunings import Advanced, Shadow
+from belated.kernels.means import COUNT, SUM
+from belated.tunings import Advanced, Means, Shadow
 from tests.support.catalogue import TUNINGS
+
+
+def means_of(learner: FTRL) -> NDArray[np.float64]:
+    """The number of reports of every arm, and the sum of their losses."""
+    return np.array(learner._state.policies[kernels.ON_MEANS, COUNT : SUM + 1])
 
 
 @pytest.mark.parametrize("name", [name for name in TUNINGS if "discarding" not in name])
@@ -25,7 +33,9 @@ def test_it_is_as_if_the_new_loss_had_been_reported(name: str, refresh: int) -> 
         amended.amend(decision, 0.8, 0.1)
     np.testing.assert_allclose(amended.status.estimated_losses, direct.status.estimated_losses, rtol=1e-12)
     assert amended.measured_certificate() == pytest.approx(direct.measured_certificate(), rel=1e-9)
-    if not isinstance(TUNINGS[name], Shadow):  # the shadow has compared what it was told at first
+    if isinstance(TUNINGS[name], Means):  # whether the world moves is judged by what was told at first
+        np.testing.assert_allclose(means_of(amended), means_of(direct), rtol=1e-12)
+    elif not isinstance(TUNINGS[name], Shadow):  # the shadow has compared what it was told at first
         np.testing.assert_allclose(amended.distribution(), direct.distribution(), rtol=1e-9)
 
 
@@ -38,16 +48,61 @@ def test_the_shadow_knows_it_too() -> None:
     assert learner.status.estimated_losses[decision.arm] == pytest.approx(0.25 / decision.probability)
 
 
-def test_it_may_be_amended_again_also_after_a_restart_and_back_to_nothing() -> None:
-    learner = FTRL(3, seed=1)
-    decision = learner.ask()
-    learner.tell(decision.round, 1.0)
-    for old, new in ((1.0, 0.3), (0.3, 0.7), (0.7, 0.1), (0.1, 0.0)):
+def amended_again(learner: FTRL, decision: Decision, losses: list[float]) -> FTRL:
+    """The learner after its report has been amended from one loss to the next, with a restart before each."""
+    for old, new in itertools.pairwise(losses):
         learner = FTRL.restore(json.loads(json.dumps(learner.snapshot())))
         learner.amend(Decision(*json.loads(json.dumps(decision))), old, new)
+    return learner
+
+
+def test_it_may_be_amended_again_also_after_a_restart_and_back_to_nothing() -> None:
+    learner = FTRL(3, Shadow(), seed=1)
+    decision = learner.ask()
+    learner.tell(decision.round, 1.0)
+    learner = amended_again(learner, decision, [1.0, 0.3, 0.7, 0.1, 0.0])
     assert learner.status.estimated_losses[decision.arm] == pytest.approx(0.0, abs=1e-12)
     assert (learner.status.estimated_losses >= 0).all()
     learner.ask()
+
+
+def test_on_means_amending_there_and_back_again_changes_nothing() -> None:
+    learner = FTRL(3, Means(), seed=1)
+    decisions = learner.ask(20)
+    for decision in decisions:
+        learner.tell(decision, decision.round % 5 / 5)
+    before, means = learner.status.estimated_losses, means_of(learner)
+    learner = amended_again(learner, decisions[3], [0.8, 0.3, 0.7, 0.1, 0.0, 0.8])
+    np.testing.assert_allclose(learner.status.estimated_losses, before, rtol=1e-12)
+    np.testing.assert_allclose(means_of(learner), means, rtol=1e-12)
+
+
+def test_on_means_outcomes_that_are_corrected_later_do_not_look_like_a_change() -> None:
+    """Every decision is told as a failure at once. One in two becomes a success forty decisions later.
+
+    The latest reports are failures, and the earlier ones are not. An arm must not forget these because of that.
+    """
+    learner, generator = FTRL(2, Means(), seed=1), np.random.default_rng(1)
+    decisions, truth = [], np.zeros((2, 2))
+    for t in range(1500):
+        decisions.append(learner.ask())
+        learner.tell(decisions[-1], 1.0)
+        truth[:, decisions[-1].arm] += 1.0
+        if t >= 40 and generator.random() < 0.5:
+            learner.amend(decisions[t - 40], 1.0, 0.0)
+            truth[1, decisions[t - 40].arm] -= 1.0
+    np.testing.assert_allclose(means_of(learner), truth, rtol=1e-9)
+
+
+def test_on_means_the_centre_of_an_amended_round_stays() -> None:
+    """The first decision is centred at 1/2. Its estimate is 1/2 for all arms, and (loss - 1/2) / p more for its own."""
+    learner = FTRL(3, Means(), seed=1)
+    decision = learner.ask()
+    learner.tell(decision, 1.0)
+    learner = amended_again(learner, decision, [1.0, 0.3, 0.0])
+    expected = np.full(3, 0.5)
+    expected[decision.arm] -= 0.5 / decision.probability
+    np.testing.assert_allclose(learner.status.estimated_losses, expected, rtol=1e-12)
 
 
 def test_rounding_does_not_spoil_a_snapshot() -> None:

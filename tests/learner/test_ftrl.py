@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from belated import FTRL, kernels
+from belated import FTRL, Decision, kernels
 from belated.errors import InvalidInput
-from belated.tunings import AdaptiveExp3, Advanced, Exp3, Simple
+from belated.tunings import AdaptiveExp3, Advanced, Exp3, Means, Simple, Tuning
 from tests.support.catalogue import TUNINGS
 from tests.support.oracles import TsallisInf, play
 
@@ -115,17 +116,34 @@ def test_the_coming_distribution_is_the_one_sampled_and_looking_changes_nothing(
                 learner.tell(t - 9, 0.6)
 
 
-def test_the_weight_uses_the_probability_at_action_time() -> None:
-    learner = FTRL(3, seed=1)
+def gained_from_the_first(tuning: Tuning) -> tuple[Decision, NDArray[np.float64]]:
+    """What a late report of the first decision, a loss of 0.8, adds to the estimates."""
+    learner = FTRL(3, tuning, seed=1)
     first = learner.ask()
     for _ in range(500):  # the distribution moves far away before the first report comes
         decision = learner.ask()
         learner.tell(decision.round, 1.0 if decision.arm == first.arm else 0.0)
+    assert learner.distribution()[first.arm] < 0.1
     before = learner.status.estimated_losses
-    learner.tell(first.round, 0.5)
-    gained = learner.status.estimated_losses - before
-    assert gained[first.arm] == pytest.approx(0.5 / first.probability, rel=1e-9)
+    learner.tell(first.round, 0.8)
+    return first, learner.status.estimated_losses - before
+
+
+@pytest.mark.parametrize("name", [name for name in TUNINGS if not isinstance(TUNINGS[name], Means)])
+def test_the_weight_uses_the_probability_at_action_time(name: str) -> None:
+    if TUNINGS[name].discard:
+        return  # it throws the report away
+    first, gained = gained_from_the_first(TUNINGS[name])
+    assert gained[first.arm] == pytest.approx(0.8 / first.probability, rel=1e-9)
     assert np.count_nonzero(gained) == 1
+
+
+def test_on_means_the_weight_and_the_centre_are_those_at_action_time() -> None:
+    """The centre is 1/2, because nothing was reported then. All arms gain it."""
+    first, gained = gained_from_the_first(Means())
+    expected = np.full(3, 0.5)
+    expected[first.arm] += 0.3 / first.probability
+    np.testing.assert_allclose(gained, expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("size", [1, 2, 13])

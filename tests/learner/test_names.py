@@ -77,7 +77,7 @@ def test_an_arm_that_is_not_there_is_refused_and_nothing_changes() -> None:
 
 
 def test_its_repr_shows_the_names() -> None:
-    assert repr(FTRL(["a", "b"], seed=1)).startswith("FTRL(arms=['a', 'b'], tuning=Shadow(")
+    assert repr(FTRL(["a", "b"], seed=1)).startswith("FTRL(arms=['a', 'b'], tuning=Means(")
 
 
 @pytest.mark.parametrize("arms", [{"a", "b"}, (name for name in "ab"), np.array(["a", "b"]), []])

@@ -7,7 +7,7 @@ import pytest
 
 from belated import FTRL, Decision, kernels
 from belated.errors import InvalidInput
-from belated.tunings import Shadow
+from belated.tunings import Means, Shadow
 from tests.support.catalogue import TUNINGS
 
 
@@ -47,7 +47,7 @@ def test_recording_leaves_the_stream_of_draws_alone() -> None:
     assert [decision[1:] for decision in decisions] == [decision[1:] for decision in expected]
 
 
-@pytest.mark.parametrize("tuning", [None, TUNINGS["simple"]])
+@pytest.mark.parametrize("tuning", [Shadow(), TUNINGS["simple"]])
 def test_the_weight_is_that_of_the_given_probability(tuning: Any) -> None:
     learner = FTRL(3, tuning, seed=1)
     assert learner.record(2, 0.125) == Decision(1, 2, 0.125)
@@ -55,6 +55,16 @@ def test_the_weight_is_that_of_the_given_probability(tuning: Any) -> None:
         learner.record(0, 0.5)
     learner.tell(1, 0.75)
     assert learner.status.estimated_losses.tolist() == [0.0, 0.0, 6.0]
+
+
+def test_on_means_the_weight_is_that_of_the_given_probability_too() -> None:
+    """The centre is 1/2, because nothing was reported before the decision."""
+    learner = FTRL(3, Means(), seed=1)
+    learner.record(2, 0.125)
+    for _ in range(50):
+        learner.record(0, 0.5)
+    learner.tell(1, 0.75)
+    assert learner.status.estimated_losses.tolist() == [0.5, 0.5, 0.5 + 0.25 / 0.125]
 
 
 def test_the_edge_of_a_shadow_uses_the_given_probability() -> None:

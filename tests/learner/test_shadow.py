@@ -10,7 +10,7 @@ from belated import FTRL, bounds, kernels, lab
 from belated.errors import InvalidInput
 from belated.lab.games.compiled import CompiledShadow
 from belated.learner import rounds
-from belated.tunings import AdaptiveExp3, Advanced, Shadow, Simple, Tsallis, Tuning, schedule
+from belated.tunings import AdaptiveExp3, Advanced, Means, Shadow, Simple, Tsallis, Tuning, schedule
 from tests.kernels.test_clock import random_delays
 from tests.lab.test_problems import DELAYS, LOSSES
 from tests.learner.test_certificate import run
@@ -281,15 +281,17 @@ def test_the_measured_certificate_by_its_definition() -> None:
     for name, tuning in TUNINGS.items():
         learner = FTRL(3, tuning, seed=5, refresh=3)
         assert learner.measured_certificate() == 0.0
-        losses, suffered, used = np.zeros(3), 0.0, 0
+        losses, suffered, used, centres = np.zeros(3), 0.0, 0, 0.0
         for t in range(1, 120):
+            centre = (suffered / used if used else 0.5) if isinstance(tuning, Means) else 0.0
             decision = learner.ask()
             if t % 4:
-                learner.tell(decision.round, (t % 7) / 7)
-                losses[decision.arm] += (t % 7) / 7 / decision.probability
-                suffered, used = suffered + (t % 7) / 7, used + 1
+                loss = (t % 7) / 7
+                learner.tell(decision.round, loss)
+                losses[decision.arm] += (loss - centre) / decision.probability
+                suffered, used, centres = suffered + loss, used + 1, centres + centre
         alpha = 2 * math.sqrt(119)
-        literal = suffered + slow_potential(losses, alpha, 0.0) - 2 * alpha + 119 - used
+        literal = suffered - centres + slow_potential(losses, alpha, 0.0) - 2 * alpha + 119 - used
         assert learner.measured_certificate() == pytest.approx(literal, rel=1e-9), name
     discarding = FTRL(3, Advanced(scale=0.1, discard=True), seed=1)
     discarding.ask(40)

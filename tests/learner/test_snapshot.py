@@ -15,7 +15,7 @@ import pytest
 from belated import FTRL
 from belated.errors import ImproperRule, SnapshotError
 from belated.learner.outcomes import OutcomeRange
-from belated.tunings import Advanced, Shadow, Simple, Tuning
+from belated.tunings import Advanced, Means, Shadow, Simple, Tuning
 from tests.support.catalogue import TUNINGS, Own
 
 
@@ -114,14 +114,14 @@ def test_the_wrong_kind_is_refused(wrong: Any) -> None:
 
 
 def test_the_wrong_version_is_refused(snapshot: dict[str, Any]) -> None:
-    with pytest.raises(SnapshotError, match="the snapshot has version 99, but this release reads version 3"):
+    with pytest.raises(SnapshotError, match="the snapshot has version 99, but this release reads version 4"):
         FTRL.restore({**snapshot, "version": 99})
 
 
 def test_a_snapshot_of_the_version_before_is_refused() -> None:
     """It was written in November 2026."""
     old = json.loads((Path(__file__).parent / "data" / "snapshot-version-2.json").read_text())
-    said = r"the snapshot has version 2, but this release reads version 3\. Restore it with the release that wrote it"
+    said = r"the snapshot has version 2, but this release reads version 4\. Restore it with the release that wrote it"
     with pytest.raises(SnapshotError, match=said):
         FTRL.restore(old)
 
@@ -191,7 +191,7 @@ def damage(snapshot: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def test_damage_to_a_shadow_is_refused() -> None:
-    data = FTRL(3, seed=1).snapshot()
+    data = FTRL(3, Shadow(), seed=1).snapshot()
     shadow = data["shadow"]
     for field, value in {"alarm": 1, "played": 2, "squares": -1.0}.items():  # alarmed, but not careful
         with pytest.raises(SnapshotError, match="shadow is out of range or contradicts the rest"):
@@ -204,6 +204,153 @@ def test_damage_to_a_shadow_is_refused() -> None:
             FTRL.restore({**data, "shadow": {name: one for name, one in shadow.items() if name != field}})
     with pytest.raises(SnapshotError, match="damaged: shadow"):
         FTRL.restore({name: value for name, value in data.items() if name != "shadow"})
+
+
+def assert_refused(data: dict[str, Any], damage: object) -> None:
+    try:
+        FTRL.restore(data)
+    except SnapshotError as error:
+        assert "damaged" in str(error)  # noqa: PT017
+    else:
+        pytest.fail(f"accepted: {damage}")
+
+
+def on_means(stage: str) -> FTRL:
+    """A learner on means in one of its three stages."""
+    learner = FTRL(3, Means(), seed=1)
+    for t in range(300 if stage != "means" else 28):
+        decision = learner.ask()
+        if t % 7:
+            learner.tell(decision, float((t // 30 + decision.arm) % 2))
+    if stage == "alarm":
+        for _ in range(3):
+            learner.tell(learner.record(0, 0.0005), 0.0)
+        learner.ask(5)
+    assert learner._state.clock["means"]["stage"][0] == ("means", "moving", "alarm").index(stage)
+    return learner
+
+
+DAMAGED_MEANS: dict[str, list[Any]] = {
+    **{name: [-1, 3, 10**9, 0.5] for name in ("stage", "leader", "is_moving", "is_over")},
+    **{name: [-1, 10**9, 0.5] for name in ("start", "start_backlog", "known", "settled")},
+    **{name: [-1.0, 1e301] for name in ("alpha", "beta", "squares")},
+    **{name: [1e301, -1e301] for name in ("run", "products", "lead")},
+    "centres": [-1.0, 1e9],
+    "lowest": [-1e9, 0.125],
+}
+DAMAGED_ROWS: dict[str, list[float]] = {
+    "estimates": [-1e9, -1e301],
+    "x": [-0.5, 0.9, 2.0],
+    "count": [-1.0, 0.0],
+    "sum": [-1.0, 1e9],
+    "recent_count": [-1.0, 1e9],
+    "recent_sum": [-1.0, 1e9],
+    "missing": [-1.0],
+}
+
+
+@pytest.mark.parametrize("stage", ["means", "moving", "alarm"])
+def test_damage_to_means_is_refused(stage: str) -> None:
+    data = json.loads(json.dumps(on_means(stage).snapshot()))
+    means = data["means"]
+    assert {*DAMAGED_MEANS, *DAMAGED_ROWS} == set(means)
+    FTRL.restore(data)
+    cases: list[dict[str, Any]] = []
+    for name, values in DAMAGED_MEANS.items():
+        cases += [{**means, name: value} for value in [*values, "x", None, 2**80]]
+    for name, numbers in DAMAGED_ROWS.items():
+        odd: list[Any] = [[value, *means[name][1:]] for value in [*numbers, math.nan, "x", None]]
+        cases += [{**means, name: row} for row in [*odd, means[name][1:], "x", 3]]
+    cases += [{name: value for name, value in means.items() if name != missing} for missing in means]
+    for damaged in cases:
+        assert_refused({**data, "means": damaged}, {name: damaged.get(name) for name in means})
+    with pytest.raises(SnapshotError, match="damaged: means must be a dictionary"):
+        FTRL.restore({name: value for name, value in data.items() if name != "means"})
+    shadow = data["shadow"]
+    for wrong in ({"alarm": 1 - shadow["alarm"]}, {"played": 0}, {"played": 3 - shadow["played"]}):
+        assert_refused({**data, "shadow": {**shadow, **wrong}}, wrong)
+
+
+@pytest.mark.parametrize("stage", ["means", "moving", "alarm"])
+@pytest.mark.parametrize("refresh", [1, 5])
+def test_every_stage_continues_bit_for_bit(stage: str, refresh: int) -> None:
+    whole = on_means(stage)
+    whole._state.refresh = refresh
+    broken = FTRL.restore(json.loads(json.dumps(whole.snapshot())))
+    for rounds in (1, 2, 40, 131):
+        text = json.dumps(broken.snapshot(), allow_nan=False)
+        broken = FTRL.restore(json.loads(text))
+        assert json.dumps(broken.snapshot()) == text
+        assert play_on(broken, rounds) == play_on(whole, rounds)
+        assert broken.measured_certificate() == whole.measured_certificate()
+
+
+def test_a_large_lead_can_be_restored() -> None:
+    """A decision from elsewhere with a tiny probability raises the alarm early, and the lead is in the certificate."""
+    learner = FTRL(3, Means(), seed=1)
+    learner.tell(learner.record(0, 1e-9), 0.0)
+    learner.ask()
+    again = FTRL.restore(json.loads(json.dumps(learner.snapshot())))
+    assert again.status.plays == "careful"
+    assert again.ask() == learner.ask()
+
+
+def changed() -> FTRL[Any]:
+    """A learner whose arms have changed, with open decisions from before."""
+    learner: FTRL[Any] = FTRL(4, Means(), seed=1)
+    learner.ask(20)
+    for round in range(1, 20, 3):
+        learner.tell(round, 0.5)
+    learner.change_arms(add=1, retire=[0])
+    learner.ask(5)
+    return learner
+
+
+def test_damage_to_a_stretch_is_refused() -> None:
+    data = json.loads(json.dumps(changed().snapshot()))
+    stretch, earlier = data["stretch"], data["stretch"]["earlier"]
+    FTRL.restore(data)
+    wrong: dict[str, list[Any]] = {
+        "offset": [-1, 3, 0.5, "x", None],
+        "earlier": ["x", {}, None, {"rounds": earlier["rounds"]}, {"arms": earlier["arms"]}],
+        **{name: [-1.0, math.nan, math.inf, "x", None] for name in ("proven", "measured", "head_start")},
+    }
+    cases = [{**stretch, name: value} for name, values in wrong.items() for value in values]
+    n = len(earlier["rounds"])
+    rounds: list[Any] = [[0], [1] * n, earlier["rounds"][::-1], [*earlier["rounds"][:-1], 99], ["x"] * n, [0.5] * n]
+    arms: list[Any] = [[0], [-2] * n, [4] * n, ["x"] * n, [0.5] * n]
+    cases += [{**stretch, "earlier": {**earlier, "rounds": value}} for value in rounds]
+    cases += [{**stretch, "earlier": {**earlier, "arms": value}} for value in arms]
+    cases += [{name: value for name, value in stretch.items() if name != missing} for missing in stretch]
+    for damaged in cases:
+        assert_refused({**data, "stretch": damaged}, damaged)
+
+
+def test_damage_to_numbered_arms_is_refused() -> None:
+    data = changed().snapshot()
+    assert data["arms"] == [1, 2, 3, 4]
+    assert data["arms_ever"] == 5
+    wrong: list[dict[str, Any]] = [
+        *(
+            {"arms": arms}
+            for arms in ([1, 2, 3, 5], [1, 2, 2, 4], [4, 3, 2, 1], [-1, 2, 3, 4], [1, 2, 3], [1, "b", 3, 4])
+        ),
+        *({"arms_ever": born} for born in (4, -1, "5", None, 5.0, True)),
+    ]
+    for damaged in wrong:
+        assert_refused({**data, **damaged}, damaged)
+
+
+def test_damage_to_a_provisional_outcome_is_refused() -> None:
+    learner = FTRL(3, Means(), seed=1, provisional=0.75)
+    learner.ask(9)
+    data = learner.snapshot()
+    assert FTRL.restore(data).status.provisional == 0.75
+    wrong: list[Any] = [-0.5, 1.5, math.nan, "x", None, [0.5], True]
+    for value in wrong:
+        assert_refused({**data, "provisional": value}, value)
+    with pytest.raises(SnapshotError, match=r"it is provisional, but its tuning is Advanced\("):
+        FTRL.restore({**FTRL(3, Advanced(), seed=1).snapshot(), "provisional": 0.5})
 
 
 def test_damage_is_refused_with_a_reason(snapshot: dict[str, Any]) -> None:

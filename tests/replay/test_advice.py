@@ -14,12 +14,19 @@ from belated.replay import advise
 def test_certificates_are_sorted_and_those_of_the_library() -> None:
     delays = np.random.default_rng(1).integers(0, 300, 50_000)
     advice = advise(4, delays)
-    assert {one.name for one in advice.certified} == {"Shadow", "Simple", "Advanced", "AdaptiveExp3", "Tsallis"}
+    assert {one.name for one in advice.certified} == {
+        "Means",
+        "Shadow",
+        "Simple",
+        "Advanced",
+        "AdaptiveExp3",
+        "Tsallis",
+    }
     values = [one.certificate for one in advice.certified]
     assert values == sorted(values)
     assert values == [bounds.certificate(4, delays, one.tuning) for one in advice.certified]
     assert advice.trivial == 50_000
-    assert "Keep the default, Shadow()" in advice.sentences[0]
+    assert "Keep the default, Means()" in advice.sentences[0]
     assert (
         f"use {advice.certified[0].name}(). Its expected regret is at most {values[0]:,.0f} in 50,000 rounds"
         in advice.sentences[1]

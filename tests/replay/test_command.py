@@ -23,12 +23,13 @@ def test_a_log_with_probabilities_is_judged(tmp_path: Path) -> None:
     for estimate, rate in ((best, 0.6), (worst, 0.2)):
         for kind in ("ips", "snips"):
             assert estimate[kind]["low"] < rate < estimate[kind]["high"]
-    shadow = next(one for one in results["estimates"] if one["name"] == "Shadow")
     logged = next(one for one in results["estimates"] if one["name"] == "logged")
-    assert shadow["snips"]["low"] > logged["snips"]["high"]  # learning pays
+    for name in ("Means", "Shadow"):
+        learner = next(one for one in results["estimates"] if one["name"] == name)
+        assert learner["snips"]["low"] > logged["snips"]["high"]  # learning pays
     assert results["waiting"]["n_rounds"] == 3000
     assert results["waiting"]["share_never"] == pytest.approx(0.1, abs=0.03)
-    assert set(results["certificates"]) == {"Shadow", "Simple", "Advanced", "AdaptiveExp3", "Tsallis"}
+    assert set(results["certificates"]) == {"Means", "Shadow", "Simple", "Advanced", "AdaptiveExp3", "Tsallis"}
     page = (out / "report.html").read_text()
     assert "always &lt;b&gt;" in page
     assert "<b>" not in page.split("<main>")[1].split('class="facts"')[0]

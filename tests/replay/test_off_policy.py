@@ -73,9 +73,9 @@ def test_rewards_in_other_units_are_the_same_losses() -> None:
 def test_all_candidates() -> None:
     log = log_of(world(is_skewed=False), np.random.default_rng(4))
     estimates = evaluate_all(log)
-    names = ["Shadow", "Simple", "Advanced", "AdaptiveExp3", "Tsallis", "always a", "always b", "always c"]
-    assert [one.name for one in estimates] == [*names, "uniform", "logged"]
-    assert estimates[8].ips == pytest.approx(estimates[9].ips)  # it was logged uniformly
+    tunings = ["Means", "Shadow", "Simple", "Advanced", "AdaptiveExp3", "Tsallis"]
+    assert [one.name for one in estimates] == [*tunings, "always a", "always b", "always c", "uniform", "logged"]
+    assert estimates[-2].ips == pytest.approx(estimates[-1].ips)  # it was logged uniformly
     assert all(0.7 < one.mean_weight < 1.3 for one in estimates)
     blind = Log(log.arm_names, log.times, log.arms, log.outcomes, log.outcome_times)
     assert default_policies(blind) == [LOGGED]

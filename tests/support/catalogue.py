@@ -19,7 +19,7 @@ from belated.baselines import (
     UniformRandom,
     WaitingDoubling,
 )
-from belated.tunings import AdaptiveExp3, Advanced, Exp3, Shadow, Simple, Tsallis, Tuning
+from belated.tunings import AdaptiveExp3, Advanced, Exp3, Means, Shadow, Simple, Tsallis, Tuning
 
 
 class Own(Tuning):
@@ -38,6 +38,8 @@ TUNINGS: dict[str, Tuning] = {
     "tsallis": Tsallis(),
     "shadow": Shadow(),
     "shadow, quick to fear": Shadow(scale=1.0, switch_threshold=0.01),
+    "means": Means(),
+    "means, quick to fear": Means(boldness=0.5, scale=1.0, switch_threshold=0.01),
     "exp3": Exp3(eta=0.05),
     "adaptive exp3": AdaptiveExp3(),
     "own rule": Own(),

@@ -44,10 +44,10 @@ def report(decision: Decided, generator: np.random.Generator, *, amend: bool) ->
     return OutcomeReport(decision.id, WORDS[decision.experiment.name], value, amend)
 
 
-def change_an_arm(driven: Driven, name: str, generator: np.random.Generator) -> None:
+def change_an_arm(driven: Driven, name: str, generator: np.random.Generator, fewest: int = 2) -> None:
     """Retire an arm or add one, possibly a retired one."""
     active = [driven[name].arms[arm] for arm in driven[name].era.arms]
-    if len(active) > 2 and generator.random() < 0.5:
+    if len(active) > fewest and generator.random() < 0.5:
         driven.change(name, retire=(active[generator.integers(len(active))],))
     else:
         driven.change(name, add=tuple(arm for arm in ["abcdef"[generator.integers(6)]] if arm not in active))

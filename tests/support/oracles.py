@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from belated import FTRL, Decision, Learner, kernels
 from belated.learner import certificates, rounds
-from belated.tunings import Shadow
+from belated.tunings import Means
 
 
 def exact_argmin(losses: Sequence[float], alpha: float, beta: float, digits: int = 40) -> list[mp.mpf]:
@@ -192,8 +192,7 @@ class LiteralShadow:
 
 def uncapped_certificate(learner: FTRL) -> float:
     """The proven certificate without the trivial bound n."""
-    has_shadow = isinstance(learner.status.tuning, Shadow) and learner.n_arms > 1
-    return certificates.uncapped(learner._state.clock[0], learner.n_arms, has_shadow=has_shadow)
+    return certificates.uncapped(learner._state.clock[0], learner._state.policies)
 
 
 def record_batch(learner: FTRL, arms: Sequence[int], probabilities: Sequence[float]) -> list[Decision]:
@@ -220,3 +219,234 @@ def play(learner: Learner, delays: Sequence[int], losses: NDArray[np.float64]) -
         for s in due.pop(t, []):
             learner.tell(s, float(losses[s - 1, decisions[s - 1].arm]))
     return decisions
+
+
+class Event(NamedTuple):
+    """Something that a learner on means was told, in order."""
+
+    kind: str  # "ask", "tell" or "amend"
+    round: int
+    loss: float = 0.0  # of a report, or by how much an amendment changes it
+    is_new: bool = False  # an amendment of a round that was given up
+
+
+class ArmReports:
+    """The reports of an arm. Each has its weight in the mean, and its weight among the recent ones."""
+
+    def __init__(self) -> None:
+        self.losses = self.weights = np.zeros(0)  # of the recent ones
+        self.count = self.sum = 0.0
+        self.missing = self.resets = 0
+
+    def tell(self, loss: float, window: float, can_forget: bool) -> None:
+        self.missing = max(0, self.missing - 1)
+        self.losses, self.weights = np.append(self.losses, loss), np.append(self.weights * (1 - 1 / (window + 1)), 1.0)
+        self.count, self.sum = self.count + 1, self.sum + loss
+        weight, mass = float(self.weights.sum()), float(self.weights @ self.losses)
+        if can_forget and weight >= 10 and self.count > 2 * weight:
+            earlier = (self.sum - mass) / (self.count - weight)
+            pooled = (self.sum + 1) / (self.count + 2)
+            variance = pooled * (1 - pooled) * (1 / (self.count - weight) + 0.5 / weight)
+            if (mass / weight - earlier) ** 2 > 25 * variance:
+                self.count, self.sum, self.resets = weight, mass, self.resets + 1
+
+    def amend(self, change: float, is_new: bool) -> None:
+        if not is_new:  # it may be one of the recent ones
+            self.losses = self.weights = np.zeros(0)
+        self.missing = max(0, self.missing - is_new)
+        self.count += is_new
+        self.sum = min(self.count, max(0.0, self.sum + change))
+
+
+class Replay:
+    """What a learner on means knows after a list of events. `oracle` knows the decisions."""
+
+    def __init__(self, oracle: "LiteralMeans") -> None:
+        self.oracle = oracle
+        self.arms = [ArmReports() for _ in range(oracle.n_arms)]
+        self.estimates = np.zeros(oracle.n_arms)  # of the alarm
+        self.decided = self.reported = self.known = 0
+        self.suffered = self.centres = self.lead = 0.0
+        self.surprises: list[float] = []
+        self.products: list[float] = []
+        self.is_moving = self.is_over = False
+        self.stage_losses = np.zeros(oracle.n_arms)
+        self.savings: list[float] = []
+        for event in oracle.events:
+            getattr(self, event.kind)(event)
+
+    @property
+    def mean(self) -> float:
+        return self.suffered / self.reported if self.reported else 0.5
+
+    def ask(self, event: Event) -> None:
+        self.decided += 1
+        self.arms[self.oracle.made[event.round].arm].missing += 1
+
+    def tell(self, event: Event) -> None:
+        made, is_plain = self.oracle.made[event.round], self.oracle.provisional is not None
+        self.estimates[made.arm] += (event.loss - made.centre) / made.probability
+        self.centres += made.centre
+        if not self.is_over:
+            self.lead = self.suffered + event.loss - self.centres - float(self.estimates.min())
+            self.known = self.reported + 1
+            self.is_over = self.lead > self.oracle.allowed_after(self.decided)
+        if self.oracle.stage != "means" and event.round > self.oracle.start:
+            self.tell_stage(event, made)
+        if not is_plain:
+            self.watch(event.loss, self.arms[made.arm])
+        waiting = self.decided - self.reported
+        self.arms[made.arm].tell(event.loss, max(100, 4 * waiting), can_forget=not is_plain)
+        self.reported, self.suffered = self.reported + 1, self.suffered + event.loss
+
+    def tell_stage(self, event: Event, made: "Made") -> None:
+        """The estimates and the savings of the present stage."""
+        is_sure = made.probability * (event.round - self.oracle.start) >= 4
+        is_centred = self.oracle.stage == "moving" and is_sure
+        self.stage_losses[made.arm] += (event.loss - made.centre * is_centred) / made.probability
+        if self.oracle.stage == "moving":
+            bold, careful = self.oracle.policies[event.round]
+            mean = self.suffered / self.reported if self.reported else 0.0
+            self.savings.append((event.loss - mean) * (bold[made.arm] - careful[made.arm]) / made.probability)
+
+    def watch(self, loss: float, arm: ArmReports) -> None:
+        """Neighbouring surprises. Each is worth 1/16 less for every report since."""
+        expected = (arm.sum + 2 * self.mean) / (arm.count + 2)
+        ages = np.arange(len(self.surprises))[::-1]
+        run = float(np.array(self.surprises) @ (15 / 16) ** ages)
+        self.surprises.append((loss - expected) * arm.count / (arm.count + 5))
+        self.products.append(self.surprises[-1] * run)
+        threshold = (1 + 0.4 * math.log(1 + self.reported)) * math.sqrt(16 + (np.array(self.products) ** 2).sum())
+        self.is_moving = self.is_moving or sum(self.products) > threshold
+
+    def amend(self, event: Event) -> None:
+        made = self.oracle.made[event.round]
+        self.estimates[made.arm] += event.loss / made.probability
+        self.arms[made.arm].amend(event.loss, event.is_new)
+        if self.oracle.stage != "means" and event.round > self.oracle.start:
+            self.stage_losses[made.arm] += event.loss / made.probability
+        self.reported, self.suffered = self.reported + event.is_new, self.suffered + event.loss
+        if not self.is_over:
+            self.lead = self.suffered - self.centres - float(self.estimates.min())
+
+
+class Made(NamedTuple):
+    """A decision, and the mean of the losses reported before it."""
+
+    arm: int
+    probability: float
+    centre: float
+
+
+class LiteralMeans:
+    """A literal transcription of docs/theory/means.md. Each solve computes everything from the list of events."""
+
+    def __init__(self, n_arms: int, tuning: Means, provisional: float | None = None) -> None:
+        self.n_arms, self.tuning, self.provisional = n_arms, tuning, provisional
+        self.events: list[Event] = []
+        self.made: dict[int, Made] = {}
+        self.policies: dict[int, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}  # of the rounds on the move
+        self.stage, self.plays, self.start, self.start_backlog = "means", "means", 0, 0
+        self.alpha = self.beta = 0.0
+        self.backlogs = [0]  # D_t after t decisions
+        self.settled: set[int] = set()  # the rounds whose reports the last solve knew
+        self.n_settled = 0  # and how many these are, with those that were given up and came after all
+        self.given_up: set[int] = set()
+        self.skipped: set[int] = set()
+        self.log: list[Log] = []  # of the rounds since the alarm, which are numbered anew
+
+    def allowed_after(self, decisions: int) -> float:
+        backlog = self.backlogs[decisions]
+        return 10 * math.sqrt(self.n_arms * decisions) + math.sqrt(backlog * math.log(self.n_arms)) + self.n_arms
+
+    def mean(self) -> float:
+        """The mean of the losses reported so far."""
+        told = [event for event in self.events if event.kind != "ask"]
+        reports = sum(event.kind == "tell" or event.is_new for event in told)
+        return sum(event.loss for event in told) / reports if reports else 0.5
+
+    def waiting(self) -> list[int]:
+        """The rounds that count as outstanding, oldest first."""
+        return [round for round in self.made if round not in self.settled | self.given_up | self.skipped]
+
+    def solve(self) -> NDArray[np.float64]:
+        """The distribution of the coming round."""
+        past, t = Replay(self), len(self.made) + 1
+        self.settled = {event.round for event in self.events if event.kind == "tell"}
+        self.n_settled = past.reported
+        backlog = self.backlogs[-1] + len(self.waiting())
+        if past.is_over and self.stage != "alarm":
+            self.stage, self.start, self.start_backlog = "alarm", t - 1, backlog
+        elif past.is_moving and self.stage == "means":
+            self.stage, self.start, self.start_backlog = "moving", t - 1, backlog
+        if self.stage == "means":
+            return self.with_floor(self.on_means(past), 0.0 if self.provisional is not None else past.lead, t)
+        losses = Replay(self).stage_losses  # of the stage, which may just have begun
+        self.alpha = math.sqrt(t - self.start)
+        self.beta = self.tuning.scale * math.sqrt((backlog - self.start_backlog) / math.log(self.n_arms))
+        careful = slow_argmin(losses, self.alpha, self.beta)
+        if self.stage == "alarm":
+            self.plays = "careful"
+            return careful
+        bold = slow_argmin(losses, self.alpha, 0.0)
+        self.coming = bold, careful
+        self.plays = "careful" if self.is_careful_ahead(Replay(self).savings) else "bold"
+        return self.with_floor(careful if self.plays == "careful" else bold, past.lead, t)
+
+    def is_careful_ahead(self, savings: Sequence[float]) -> bool:
+        return sum(savings) > self.tuning.switch_threshold * math.sqrt(1 + sum(saving**2 for saving in savings))
+
+    def with_floor(self, x: NDArray[np.float64], lead: float, t: int) -> NDArray[np.float64]:
+        share = min(1.0, 0.1 * math.sqrt(self.n_arms / t) + 0.05 * max(0.0, lead) / t)
+        return np.asarray((1 - share) * x / x.sum() + share / self.n_arms)
+
+    def on_means(self, past: Replay) -> NDArray[np.float64]:
+        """exp(-boldness (n_i + 2) kl_i), and no more than the average for an arm that has never reported."""
+        counts, sums = (np.array([getattr(arm, name) for arm in past.arms]) for name in ("count", "sum"))
+        has_reported = counts > 0
+        if self.provisional is not None:
+            missing = np.array([arm.missing for arm in past.arms])
+            counts, sums = counts + missing, sums + self.provisional * missing
+        own = [total / count for total, count in zip(sums, counts, strict=True) if count > 0]
+        mean = (sums + 2 * (sum(own) / len(own) if own else 0.5)) / (counts + 2)
+        u = (2 * mean.min() + mean) / 3
+        divergence = (mean - mean.min()) ** 2 / (2 * u * (1 - u) + 1e-12)
+        weights = np.exp(-np.minimum(600, self.tuning.boldness * (counts + 2) * divergence))
+        if self.provisional is None:
+            weights = np.where(has_reported, weights, np.minimum(weights, weights.mean()))
+        return np.asarray(weights)
+
+    def ask(self, decision: Decision) -> None:
+        round, arm, probability = decision
+        centre = 0.0 if self.provisional is not None else self.mean()
+        counted = self.waiting()
+        self.backlogs.append(self.backlogs[-1] + len(counted))
+        patience = self.tuning.scale / math.sqrt(math.log(self.n_arms)) * math.sqrt(self.backlogs[-1])
+        if counted and round - counted[0] > patience:
+            self.skipped.add(counted[0])
+        self.made[round] = Made(arm, probability, centre)
+        self.events.append(Event("ask", round))
+        if self.stage == "moving":
+            self.policies[round] = self.coming
+        elif self.stage == "alarm":
+            self.log.append(Log(self.alpha, self.beta, frozenset(round - self.start for round in self.settled)))
+
+    def tell(self, round: int, loss: float) -> None:
+        self.events.append(Event("tell", round, loss))
+
+    def give_up(self, round: int) -> None:
+        self.given_up.add(round)
+
+    def amend(self, round: int, old: float | None, new: float) -> None:
+        self.events.append(Event("amend", round, new - (old or 0.0), old is None))
+
+    def certificate(self) -> float:
+        """Without the trivial bound n."""
+        past, n = Replay(self), len(self.made)
+        if self.stage != "alarm":
+            return past.lead + n - past.known if past.is_over else self.allowed_after(n) + n - self.n_settled
+        charges = past.lead + self.start - past.known
+        for s in range(1, n - self.start + 1):
+            is_lost = s + self.start in self.given_up
+            charges += 1.0 if is_lost else literal_charge(self.n_arms, self.log, s, has_shadow=True)
+        return charges + 2 * self.alpha * (math.sqrt(self.n_arms) - 1) + self.beta * math.log(self.n_arms)

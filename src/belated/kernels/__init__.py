@@ -22,6 +22,20 @@ from belated.kernels.clock import (
 from belated.kernels.compiling import Policies, Records, compiled, entry_point
 from belated.kernels.draw import BLOCK, accumulate, draw, normalise
 from belated.kernels.game import arrivals, expectation, play_block
+from belated.kernels.means import (
+    ALARM,
+    FLOOR,
+    GONE,
+    MEANS,
+    ON_MEANS,
+    TAKEN,
+    allowance,
+    choose_stage,
+    learn_earlier,
+    relearn_earlier,
+    solve_means,
+)
+from belated.kernels.means_game import play_means_block
 from belated.kernels.rounds import (
     decide,
     decide_batch,
@@ -39,15 +53,21 @@ from belated.kernels.shadow import SHADOW, choose
 from belated.kernels.shadow_game import play_shadow_block
 
 __all__ = [
+    "ALARM",
     "BLOCK",
     "CLOCK",
+    "FLOOR",
+    "GONE",
     "IMPOSSIBLE",
     "LARGEST_RATE",
     "LEDGER",
     "LOSSES",
+    "MEANS",
+    "ON_MEANS",
     "ROWS",
     "SHADOW",
     "SMALLEST_RATE",
+    "TAKEN",
     "V_MAX",
     "WAITS",
     "WRONG_ARM",
@@ -57,11 +77,13 @@ __all__ = [
     "X",
     "Y",
     "accumulate",
+    "allowance",
     "amend",
     "argmin",
     "arrivals",
     "backlogs",
     "choose",
+    "choose_stage",
     "closed_charge",
     "compact",
     "compiled",
@@ -74,17 +96,21 @@ __all__ = [
     "exp",
     "expectation",
     "give_up",
+    "learn_earlier",
     "normalise",
     "penalty",
     "play_block",
+    "play_means_block",
     "play_shadow_block",
     "potential",
     "record",
     "record_batch",
+    "relearn_earlier",
     "report",
     "solve",
     "solve_and_decide",
     "solve_and_decide_batch",
     "solve_and_record",
     "solve_and_record_batch",
+    "solve_means",
 ]

@@ -20,6 +20,7 @@ from belated.arrays import Integers
 from belated.kernels.argmin import LOSSES
 from belated.kernels.charges import stability
 from belated.kernels.compiling import Policies, Record, Records, compiled
+from belated.kernels.means import MEANS, MISSING, ON_MEANS, centre, has_means, learn, relearn
 from belated.kernels.shadow import SHADOW, measure
 
 CLOCK = np.dtype(
@@ -45,6 +46,7 @@ CLOCK = np.dtype(
         ("late_base", np.float64),
         ("peak_uncharged", np.float64),  # the largest sum of (1 - charge) over all open rounds so far
         ("shadow", SHADOW),  # all zero without a shadow
+        ("means", MEANS),  # all zero without a policy on means
         ("rows", np.int64),  # rows of the ledger in use
         ("next_skip", np.int64),  # the first row that may still be counted
         ("next_cap", np.int64),  # the first row whose charge may still grow
@@ -57,6 +59,7 @@ LEDGER = np.dtype(
         ("probability", np.float64),  # > 0: waits; -j: told when j distributions had been computed; 0: discarded
         ("base", np.float64),  # drift at its round minus its own stability term
         ("bold_advantage", np.float64),  # shadow.py; 0 without a shadow
+        ("centre", np.float64),  # means.py; 0 without a policy on means
     ]
 )
 
@@ -117,6 +120,9 @@ def enter(
     row.probability = probability
     row.bold_advantage = advantage
     row.base = clock.drift - stability(policies, clock.alpha, clock.beta)
+    if has_means(policies):
+        row.centre = centre(clock)
+        policies[ON_MEANS, MISSING, arm] += 1
     clock.rows += 1
     clock.outstanding += 1
     clock.counted += 1
@@ -190,9 +196,13 @@ def report(clocks: Records, ledger: Records, policies: Policies, discard: bool, 
         _drop(clock, row)
         return True
     clock.outstanding -= 1
-    for i in range(policies.shape[0]):
-        policies[i, LOSSES, row.arm] += loss / row.probability
-    measure(clock, loss, row.bold_advantage)
+    if has_means(policies):
+        drawn = row.arm, row.probability, row.bold_advantage, row.centre
+        learn(clock, policies, round, *drawn, loss, clock.round, clock.backlog)
+    else:
+        for i in range(policies.shape[0]):
+            policies[i, LOSSES, row.arm] += loss / row.probability
+        measure(clock, loss, row.bold_advantage)
     clock.reported += 1
     clock.suffered += loss
     row.probability = -float(clock.solves)
@@ -225,7 +235,7 @@ def amend(
     Otherwise nothing changes, and the result says why. WAITS means that it is not reported. WRONG_ARM means that
     another arm was drawn, which is known until the next solve. IMPOSSIBLE means that the losses would add up to less
     than 0 or to more than the number of reports, or that there would be more reports than rounds that do not wait.
-    Nothing is checked unless `is_checked`.
+    Nothing is checked unless `is_checked`. The round then only says whether it belongs to the present stage (means.py).
     """
     clock = clocks[0]
     found = _find(ledger, clock.rows, round) if is_checked else -1
@@ -235,11 +245,16 @@ def amend(
         return WRONG_ARM
     before = policies[0, LOSSES, arm]
     after, suffered, reported = before + change / probability, clock.suffered + change, clock.reported + new_reports
-    are_sums_right = -SLACK * before <= after <= 1e300 and -SLACK * clock.suffered <= suffered <= reported * (1 + SLACK)
+    are_sums_right = -SLACK * clock.suffered <= suffered <= reported * (1 + SLACK)
+    if not has_means(policies):  # centred estimates may have any sign
+        are_sums_right = are_sums_right and -SLACK * before <= after <= 1e300
     if is_checked and (reported > clock.round - clock.outstanding or not are_sums_right):
         return IMPOSSIBLE
-    for i in range(policies.shape[0]):
-        policies[i, LOSSES, arm] = min(1e300, max(0.0, after))
+    if has_means(policies):
+        relearn(clock, policies, round, arm, probability, change, new_reports)
+    else:
+        for i in range(policies.shape[0]):
+            policies[i, LOSSES, arm] = min(1e300, max(0.0, after))
     clock.reported = reported
     clock.suffered = min(float(reported), max(0.0, suffered))
     return 0

@@ -8,6 +8,7 @@ from belated.kernels.charges import closed_charge, penalty, stability, step
 from belated.kernels.clock import count, enter, settle
 from belated.kernels.compiling import Policies, Record, Records, compiled
 from belated.kernels.draw import draw, normalise
+from belated.kernels.means import choose_stage, has_means
 from belated.kernels.shadow import bold_advantage, choose, has_shadow
 
 
@@ -17,12 +18,30 @@ def solve(clock: Record, policies: Policies, cdf: Floats, alpha: float, beta: fl
     settle(clock)
     clock.alpha = alpha
     clock.beta = beta
-    if has_shadow(policies):
+    if has_means(policies):
+        _choose_stage(clock, policies)
+    elif has_shadow(policies):
         choose(clock, policies, penalty(policies.shape[2], alpha, beta) + closed_charge(clock))
     else:
         argmin(policies[0], alpha, beta, clock.solves)
     clock.solves += 1
     normalise(policies[clock.shadow.played, X], cdf)
+
+
+@compiled
+def _choose_stage(clock: Record, policies: Policies) -> None:
+    """Solve for a learner on means. At an alarm every round outside the lead costs 1 (docs/theory/means.md)."""
+    was_alarmed = clock.shadow.alarm
+    choose_stage(clock, policies, clock.round + 1, clock.backlog + clock.counted)
+    if clock.shadow.alarm and not was_alarmed:
+        clock.charge = clock.means.lead + (clock.round - clock.means.known)
+        clock.capped = clock.round
+        clock.next_cap = clock.rows
+        clock.charged = 0
+        clock.base = 0.0
+    if clock.shadow.alarm:  # never above the tuning's own rates, from which they differ in the last bit
+        clock.alpha = min(clock.alpha, clock.means.alpha)
+        clock.beta = min(clock.beta, clock.means.beta)
 
 
 @compiled

@@ -49,6 +49,12 @@ def measure(clock: Record, loss: float, advantage: float) -> None:
 
 
 @compiled
+def is_careful_ahead(shadow: Record) -> bool:
+    """Whether the savings are beyond chance."""
+    return bool(shadow.savings > shadow.switch_threshold * math.sqrt(1 + shadow.squares))
+
+
+@compiled
 def choose(clock: Record, policies: Policies, allowed: float) -> None:
     """Solve for both policies, raise the alarm if needed, and choose the one that decides.
 
@@ -66,12 +72,11 @@ def choose(clock: Record, policies: Policies, allowed: float) -> None:
     lead = clock.suffered + potential(policies[CAREFUL], clock.alpha, clock.beta) - 2 * clock.alpha
     if lead > allowed + 1:
         shadow.alarm = 1
-    is_ahead = shadow.savings > shadow.switch_threshold * math.sqrt(1 + shadow.squares)
-    shadow.played = CAREFUL if shadow.alarm or is_ahead else BOLD
+    shadow.played = CAREFUL if shadow.alarm or is_careful_ahead(shadow) else BOLD
 
 
 @compiled
 def bold_advantage(policies: Policies, arm: int, probability: float) -> float:
     """(y[A] - z[A]) / x[A], where `probability` is x[A]. 0 without a shadow, because y and z are then the same."""
-    careful = policies.shape[0] - 1
+    careful = min(CAREFUL, policies.shape[0] - 1)
     return float((policies[BOLD, X, arm] - policies[careful, X, arm]) / probability)

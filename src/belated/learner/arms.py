@@ -8,10 +8,21 @@ from belated.validation import LARGEST, whole_number
 
 
 class Arms(NamedTuple):
-    """How many arms there are, and their names if they have any."""
+    """How many arms there are, and what they are called unless they are 0, 1, 2 and so on."""
 
     n: int
-    names: tuple[str, ...] = ()
+    names: tuple[Any, ...] = ()  # strings, or the numbers that are left after some were retired
+    born: int = 0  # how many arms there have ever been, if they have numbers
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether arms are called by numbers."""
+        return not (self.names and isinstance(self.names[0], str))
+
+    @property
+    def all(self) -> tuple[Any, ...]:
+        """What the arms are called."""
+        return self.names or tuple(range(self.n))
 
     def name_of(self, index: int) -> Any:
         """What a decision calls the arm at this index."""
@@ -21,9 +32,37 @@ class Arms(NamedTuple):
         """The index of an arm that a caller names."""
         if not self.names:
             return whole_number("the arm of a decision", arm, 0, self.n - 1)
-        if arm not in self.names:
+        if arm not in self.names or isinstance(arm, bool):
             raise InvalidInput(f"the arm of a decision must be one of {list(self.names)!r:.200}, got {arm!r}")
         return self.names.index(arm)
+
+    def changed(self, add: Any, retire: Any) -> "Arms":
+        """The arms after some have come and gone. Arms that stay keep their order, and new ones follow."""
+        leaving = _listed("retire", retire)
+        for arm in leaving:
+            if arm not in self.all or isinstance(arm, bool):
+                raise InvalidInput(f"retire: {arm!r} is not one of the arms {list(self.all)!r:.200}")
+        staying = tuple(arm for arm in self.all if arm not in leaving)
+        if self.has_numbers:
+            born = max(self.born, self.n)
+            more = whole_number("add", add if not (isinstance(add, Sequence) and not add) else 0, 0)
+            names: tuple[Any, ...] = (*staying, *range(born, born + more))
+            _check_count(len(names))
+            return Arms(len(names), () if names == tuple(range(len(names))) else names, born + more)
+        names = (*staying, *_listed("add", add))
+        _check_count(len(names))
+        return parse_arms(names)
+
+
+def _check_count(size: int) -> None:
+    if size == 0:
+        raise InvalidInput("at least one arm must stay. Add one, or retire fewer")
+
+
+def _listed(what: str, arms: Any) -> tuple[Any, ...]:
+    if isinstance(arms, str | bytes) or not isinstance(arms, Sequence):
+        raise InvalidInput(f"{what} must be a list of arms, got {arms!r:.200}")
+    return tuple(arms)
 
 
 def parse_arms(arms: Any) -> Arms:

@@ -1,47 +1,68 @@
-"""Bounds on a learner's regret, read off its clock (docs/theory/certificate.md, docs/theory/shadow.md).
+"""Bounds on a learner's regret, read off its clock (docs/theory/certificate.md, shadow.md and means.md).
 
-The proven certificate bounds the expected regret. It depends on the delays and the rates alone. The measured one is
-this run's own evidence. Its mean over runs is at least the mean regret.
+The proven certificate bounds the expected regret. It depends on the delays and the rates alone, and for a learner on
+means also on when the alarm was raised. The measured one is this run's own evidence. Its mean over runs is at least the
+mean regret.
 """
 
 import math
 from typing import Any
 
+import numpy as np
+
 from belated import kernels
 from belated.arrays import Floats
+from belated.learner.state import has_means, has_shadow
 
 
-def uncapped(clock: Any, n_arms: int, *, has_shadow: bool) -> float:
+def uncapped(clock: Any, policies: Floats) -> float:
     """The proven certificate without the trivial bound n.
 
     2 alpha_n (sqrt(k) - 1) + beta_n ln k + sum_s min{ 1, k / (alpha_s sqrt(k) + 2 beta_s) + H_s }
     H_s = sum of 1 / (beta_t + alpha_t / 2) over the rounds t > s decided without the feedback of s
 
     With a shadow beta is the careful policy's, the stability term is sqrt(k) / alpha_s, and W + 1 is added.
+    On means it is what the alarm allows the rounds that the last solve knew, and 1 for each other one. After an alarm
+    it is the lead that raised it, 1 for each round outside the lead, and the careful policy's certificate since then.
     """
+    if has_means(policies) and not clock["shadow"]["alarm"]:
+        means = clock["means"]
+        if means["is_over"]:
+            return float(means["lead"] + clock["round"] - means["known"])
+        allowed = kernels.allowance(policies.shape[2], int(clock["round"]), int(clock["backlog"]))
+        return allowed + float(clock["round"] - means["settled"])
     charge = clock["charge"] + clock["charged"] * clock["drift"] - clock["base"]
-    certificate = kernels.penalty(n_arms, clock["alpha"], clock["beta"]) + float(charge)
-    return certificate + float(clock["peak_uncharged"]) + 1 if has_shadow else certificate
+    certificate = kernels.penalty(policies.shape[2], clock["alpha"], clock["beta"]) + float(charge)
+    if has_shadow(policies) and not has_means(policies):
+        return certificate + float(clock["peak_uncharged"]) + 1
+    return certificate
 
 
-def proven(clock: Any, n_arms: int, *, has_shadow: bool) -> float:
+def proven(clock: Any, policies: Floats, head_start: float = 0.0) -> float:
     """The number that the expected regret so far provably does not exceed, in O(1)."""
-    if n_arms == 1:
+    if policies.shape[2] == 1 or clock["round"] == 0:
         return 0.0
-    return min(float(clock["round"]), uncapped(clock, n_arms, has_shadow=has_shadow))
+    return min(float(clock["round"]), uncapped(clock, policies) + head_start)
 
 
-def measured(clock: Any, policy: Floats) -> float:
+def measured(clock: Any, policies: Floats, head_start: float = 0.0) -> float:
     """The sum of the reported losses + Phi(Lobs) - 2 alpha + 1 for every round that is unreported or discarded.
 
     Phi(L) = max over the simplex of -<x, L> + 2 alpha sum_i sqrt(x_i),  alpha = 2 sqrt(n)
 
-    `policy` is a copy of a learner's policy. Its solution is overwritten.
+    Centred estimates and losses give the same kind of number, with less noise.
     """
-    if policy.shape[1] == 1 or clock["round"] == 0:
+    n_arms = policies.shape[2]
+    if n_arms == 1 or clock["round"] == 0:
         return 0.0
+    policy = np.zeros((kernels.ROWS, n_arms))
+    policy[kernels.V] = 0.5 * math.log(n_arms)
+    estimates = policies[kernels.ON_MEANS if has_means(policies) else 0, kernels.LOSSES]
+    lowest = min(0.0, float(estimates.min()))
+    policy[kernels.LOSSES] = estimates - lowest
     # any alpha is valid: a larger one leaves more room for chance, and a smaller one is tighter
     alpha = 2 * math.sqrt(clock["round"])
     kernels.argmin(policy, alpha, 0.0, 0)
-    lead = clock["suffered"] + kernels.potential(policy, alpha, 0.0) - 2 * alpha
-    return float(lead + clock["round"] - clock["reported"])
+    suffered = float(clock["suffered"] - clock["means"]["centres"])
+    lead = suffered + kernels.potential(policy, alpha, 0.0) - lowest - 2 * alpha
+    return float(lead + clock["round"] - clock["reported"]) + head_start

@@ -12,13 +12,13 @@ import numpy as np
 from belated import kernels
 from belated.arrays import Floats
 from belated.errors import DuplicateReport, InvalidInput, UnknownRound
-from belated.learner import certificates, rounds, snapshots
+from belated.learner import changes, rounds, snapshots
 from belated.learner.arms import parse_arms
 from belated.learner.decisions import Arm, Decision, as_decision, as_round
 from belated.learner.outcomes import OutcomeRange, as_outcomes, loss_in, loss_of
 from belated.learner.rounds import ask as draw
-from belated.learner.state import State, blank, blank_ledger
-from belated.tunings import Tuning, as_tuning
+from belated.learner.state import NOT_PROVISIONAL, State, blank, blank_ledger, first_stretch, has_means
+from belated.tunings import Means, Tuning, as_tuning
 from belated.validation import as_probability, whole_number
 
 
@@ -29,10 +29,15 @@ class Status(NamedTuple):
     tuning: Tuning
     refresh: int
     outcomes: OutcomeRange | None
-    alpha: float  # the rates of the distribution in force, 0 before the first
+    provisional: float | None  # the loss from 0 to 1 that an open decision counts with
+    plays: str  # what decides: "means", "bold" or "careful", or "rates" for a tuning that has only one policy
+    alpha: float  # the rates of the distribution in force, 0 before the first, and while means decide
     beta: float
     backlog: int  # D_t: the outstanding rounds that the tuning counted, summed over all rounds so far
     estimated_losses: Floats  # Lobs: each arm's total loss over the rounds reported so far, unbiased
+
+
+POLICIES = ("bold", "careful", "means")  # the rows of a learner's policies
 
 
 @final
@@ -42,11 +47,13 @@ class FTRL(Generic[Arm]):
     x_t = argmin over the simplex of  <x, Lobs_t> - 2 alpha_t sum_i sqrt(x_i) + beta_t sum_i x_i ln x_i
     Lobs_t = sum of loss_s / x_s[A_s] on arm A_s over the rounds s reported so far             (ZS20, Algorithm 1)
 
-    arms:     the number of arms, or their names
-    tuning:   the rule for alpha_t and beta_t. Shadow() by default
-    seed:     a whole number makes the decisions repeatable
-    refresh:  compute x only after this many decisions. The certificate counts it as delay
-    outcomes: the range of outcomes in your own units. Without it losses and rewards go from 0 to 1
+    arms:        the number of arms, or their names
+    tuning:      the rule for alpha_t and beta_t. Means() by default, which plays by the arms' means before it uses them
+    seed:        a whole number makes the decisions repeatable
+    refresh:     compute x only after this many decisions. The certificate counts it as delay
+    outcomes:    the range of outcomes in your own units. Without it losses and rewards go from 0 to 1
+    provisional: the outcome that an open decision counts with until its report comes, such as "no sale". It is a loss
+                 from 0 to 1, or an outcome in the units of the range. None means that it does not count yet
 
     >>> learner = FTRL(["blue", "green"], seed=1)
     >>> decision = learner.ask()
@@ -66,6 +73,7 @@ class FTRL(Generic[Arm]):
         seed: int | None = None,
         refresh: int = 1,
         outcomes: OutcomeRange | None = None,
+        provisional: float | None = None,
     ) -> None: ...
     @overload
     def __init__(
@@ -76,6 +84,7 @@ class FTRL(Generic[Arm]):
         seed: int | None = None,
         refresh: int = 1,
         outcomes: OutcomeRange | None = None,
+        provisional: float | None = None,
     ) -> None: ...
     def __init__(
         self,
@@ -85,11 +94,17 @@ class FTRL(Generic[Arm]):
         seed: int | None = None,
         refresh: int = 1,
         outcomes: OutcomeRange | None = None,
+        provisional: float | None = None,
     ) -> None:
-        parsed, rule = parse_arms(arms), as_tuning(tuning)
+        parsed, rule, every = parse_arms(arms), as_tuning(tuning), whole_number("refresh", refresh, 1)
         generator = np.random.default_rng(None if seed is None else whole_number("seed", seed, 0, math.inf))
-        settings = parsed, rule, whole_number("refresh", refresh, 1), as_outcomes(outcomes)
-        self._state = State(*settings, *blank(parsed.n, rule), blank_ledger(), generator, [])
+        units = as_outcomes(outcomes)
+        assumed = NOT_PROVISIONAL if provisional is None else loss_in(units, "provisional", provisional)
+        if provisional is not None and not isinstance(rule, Means):
+            raise InvalidInput(f"only Means() takes provisional outcomes, got the tuning {rule!r}. Leave one out")
+        clock, policies = blank(parsed.n, rule, assumed)
+        arrays = clock, policies, blank_ledger()
+        self._state = State(parsed, rule, every, units, assumed, *arrays, generator, [], first_stretch())
 
     @property
     def n_arms(self) -> int:
@@ -99,31 +114,46 @@ class FTRL(Generic[Arm]):
     @property
     def round(self) -> int:
         """Decisions made so far."""
-        return int(self._state.round.item())
+        with self._state.lock:
+            return int(self._state.round.item()) + self._state.offset
 
     @property
     def outstanding(self) -> int:
         """Decisions without a report."""
-        return int(self._state.clock["outstanding"][0])
+        state = self._state
+        with state.lock:
+            return int(state.clock["outstanding"][0]) + state.stretch.waiting
 
     @property
     def status(self) -> Status:
         """Settings, rates and estimates as plain data."""
         state = self._state
         with state.lock:
-            clock, losses = state.clock[0].copy(), np.array(state.policies[0, kernels.LOSSES])
-        is_bold = state.has_shadow and not clock["shadow"]["played"]
-        beta = 0.0 if is_bold else float(clock["beta"])
-        arms: tuple[Any, ...] = state.arms.names or tuple(range(state.n_arms))
-        settings = arms, state.tuning, state.refresh, state.outcomes
-        return Status(*settings, float(clock["alpha"]), beta, int(clock["backlog"]), losses)
+            clock, policies = state.clock[0].copy(), state.policies.copy()
+            arms = state.arms.all
+        on_means = has_means(policies)
+        source = clock["means"] if on_means else clock
+        decides = clock["means"]["leader"] if on_means else clock["shadow"]["played"]
+        plays = POLICIES[int(decides)] if len(policies) > 1 else "rates"
+        alpha, beta = float(source["alpha"]), 0.0 if plays in ("means", "bold") else float(source["beta"])
+        losses = np.array(policies[0, kernels.LOSSES])
+        if on_means:
+            losses = policies[kernels.ON_MEANS, kernels.LOSSES] + float(clock["means"]["centres"])
+        assumed = None if state.provisional == NOT_PROVISIONAL else state.provisional
+        settings = arms, state.tuning, state.refresh, state.outcomes, assumed
+        return Status(*settings, plays, alpha, beta, int(clock["backlog"]), losses)
 
     def __repr__(self) -> str:
         state = self._state
         arms = list(state.arms.names) or state.n_arms
         settings = f"arms={arms!r}, tuning={state.tuning!r}, refresh={state.refresh}"
         settings += "" if state.outcomes is None else f", outcomes={state.outcomes!r}"
+        settings += "" if state.provisional == NOT_PROVISIONAL else f", provisional={self._provisional_outcome()!r}"
         return f"FTRL({settings}): round {self.round}, {self.outstanding} outstanding"
+
+    def _provisional_outcome(self) -> float:
+        outcomes, loss = self._state.outcomes, self._state.provisional
+        return loss if outcomes is None else float(f"{outcomes.value(loss):.12g}")  # not 9.999999999999998
 
     @overload
     def ask(self) -> Decision[Arm]: ...
@@ -136,15 +166,16 @@ class FTRL(Generic[Arm]):
             return self._ask_batch(whole_number("size", size, 0))
         with state.lock:
             decision: tuple[int, Any, float] = draw(state)
-        if state.names:
-            decision = decision[0], state.names[decision[1]], decision[2]
+            if state.names or state.offset:
+                decision = decision[0] + state.offset, state.arms.name_of(decision[1]), decision[2]
         return tuple.__new__(Decision, decision)  # Decision(*decision), without its detour through Python
 
     def _ask_batch(self, size: int) -> list[Decision[Arm]]:
         state = self._state
         with state.lock:
             first, arms, probabilities = rounds.ask_batch(state, size)
-        return list(map(Decision, range(first, first + size), map(state.arms.name_of, arms), probabilities))
+            first, names = first + state.offset, list(map(state.arms.name_of, arms))
+        return list(map(Decision, range(first, first + size), names, probabilities))
 
     def record(self, arm: Arm, probability: float) -> Decision[Arm]:
         """Enter a round that was decided elsewhere. Nothing is drawn.
@@ -152,10 +183,10 @@ class FTRL(Generic[Arm]):
         Its report counts with the given probability, so the estimates stay unbiased. The certificates cover it only if
         it was drawn from the learner's own distribution.
         """
-        state = self._state
-        index, chance = state.arms.index_of(arm), as_probability(probability)
+        state, chance = self._state, as_probability(probability)
         with state.lock:
-            return Decision(rounds.record(state, index, chance), state.arms.name_of(index), chance)
+            index = state.arms.index_of(arm)
+            return Decision(rounds.record(state, index, chance) + state.offset, state.arms.name_of(index), chance)
 
     def tell(self, decision: Decision[Arm] | int, loss: float | None = None, *, reward: float | None = None) -> None:
         """Report the outcome of a decision or its round, in any order, at any time, once.
@@ -170,16 +201,24 @@ class FTRL(Generic[Arm]):
             loss = loss_of(state.outcomes, loss, reward)
         round = decision if type(decision) is int else as_round(decision)
         with state.lock:
-            asked: int = state.round.item()
-            if not 1 <= round <= asked:
-                raise UnknownRound(round, asked)
-            if not state.report(state.clock, state.ledger, state.policies, state.discard, round, loss):
+            own, asked = round - state.offset, state.round.item()
+            if own < 1:
+                rounds.tell_earlier(state, round, loss)
+            elif own > asked:
+                raise UnknownRound(round, asked + state.offset)
+            elif not state.report(state.clock, state.ledger, state.policies, state.discard, own, loss):
                 raise DuplicateReport(round)
+
+    def _index_of_any(self, arm: Any) -> int:
+        """The index of an arm, or GONE if it is not there any more."""
+        state = self._state
+        return kernels.GONE if state.offset and arm not in state.arms.all else state.arms.index_of(arm)
 
     def give_up(self, decision: Decision[Arm] | int) -> None:
         """Stop waiting for a decision or its round. It costs 1 in the certificates, and no memory.
 
-        The tuning no longer counts it. If the report comes after all, `amend(decision, None, loss)` takes it.
+        It says nothing about its arm, so the arm counts as average in this round. The tuning no longer counts it. If
+        the report comes after all, `amend(decision, None, loss)` takes it.
         """
         round = as_round(decision)
         with self._state.lock:
@@ -198,9 +237,11 @@ class FTRL(Generic[Arm]):
         state = self._state
         after = loss_in(state.outcomes, "new", new)
         change = after - (0.0 if old is None else loss_in(state.outcomes, "old", old))
-        round, index, probability = as_decision(decision, state.arms.index_of)
-        rounds.check_amendable(state, round)
         with state.lock:
+            round, index, probability = as_decision(decision, self._index_of_any)
+            rounds.check_amendable(state, round)
+            if index == kernels.GONE and round > state.offset:
+                state.arms.index_of(decision[1])  # raises
             problem = rounds.amend(state, (round, index, probability), change, int(old is None))
         if problem == kernels.WAITS:
             raise InvalidInput(f"round {round} cannot be amended: it still waits for its report; use tell")
@@ -211,6 +252,25 @@ class FTRL(Generic[Arm]):
                 f"round {round} cannot be amended from {old!r} to {new!r}: the losses reported so far do not allow it"
             )
 
+    @overload
+    def change_arms(self: "FTRL[int]", *, add: int = 0, retire: Sequence[int] = ()) -> tuple[int, ...]: ...
+    @overload
+    def change_arms(self: "FTRL[str]", *, add: Sequence[str] = (), retire: Sequence[str] = ()) -> tuple[str, ...]: ...
+    def change_arms(self, *, add: Any = (), retire: Any = ()) -> tuple[Any, ...]:
+        """Add and retire arms. Returns the arms from now on.
+
+        Give names to add, or how many if arms have numbers. A number is never given again. Arms that stay keep what was
+        learned, and reports of earlier decisions still teach them. The certificates add up over the stretches between
+        changes (docs/theory/means.md).
+
+        >>> learner = FTRL(["blue", "green"], seed=1)
+        >>> learner.change_arms(add=["red"], retire=["blue"])
+        ('green', 'red')
+        """
+        with self._state.lock:
+            changes.add_and_retire(self._state, add, retire)
+            return self._state.arms.all
+
     def distribution(self) -> Floats:
         """The probability of each arm in the coming round. Changes nothing."""
         with self._state.lock:
@@ -219,20 +279,16 @@ class FTRL(Generic[Arm]):
 
     def certificate(self) -> float:
         """The number that the expected regret so far provably does not exceed, in O(1) (learner/certificates.py)."""
-        state = self._state
-        with state.lock:
-            clock = state.clock[0].copy()
-        return certificates.proven(clock, state.n_arms, has_shadow=state.has_shadow)
+        with self._state.lock:
+            return changes.proven(self._state)
 
     def measured_certificate(self) -> float:
         """A number whose mean over runs is at least the mean regret after n rounds, for any n fixed in advance.
 
         It is this run's own evidence (docs/theory/shadow.md). A single run's number may be below its regret.
         """
-        state = self._state
-        with state.lock:
-            clock, policy = state.clock[0].copy(), state.policies[0].copy()
-        return certificates.measured(clock, policy)
+        with self._state.lock:
+            return changes.measured(self._state)
 
     def snapshot(self) -> dict[str, Any]:
         """The whole state, including the generator, as plain data that survives JSON."""

@@ -122,11 +122,29 @@ def make_room(state: State, size: int) -> None:
 
 def give_up(state: State, round: int) -> None:
     """Stop waiting for a round."""
-    asked: int = state.round.item()
-    if not 1 <= round <= asked:
-        raise UnknownRound(round, asked)
-    if not kernels.give_up(state.clock, state.ledger, round):
+    if round <= state.offset:
+        state.stretch.arms[find_earlier(state, round)] = kernels.TAKEN
+    else:
+        asked: int = state.round.item() + state.offset
+        if round > asked:
+            raise UnknownRound(round, asked)
+        if not kernels.give_up(state.clock, state.ledger, round - state.offset):
+            raise DuplicateReport(round)
+
+
+def find_earlier(state: State, round: int) -> int:
+    """The row of a waiting round that was decided before the arms changed."""
+    if round < 1:
+        raise UnknownRound(round, state.round.item() + state.offset)
+    row = state.stretch.find(round)
+    if row < 0:
         raise DuplicateReport(round)
+    return row
+
+
+def tell_earlier(state: State, round: int, loss: float) -> None:
+    """Report a round that was decided before the arms changed. It teaches a learner on means."""
+    kernels.learn_earlier(state.policies, state.stretch.arms, find_earlier(state, round), loss)
 
 
 def check_amendable(state: State, round: Any) -> None:
@@ -138,11 +156,22 @@ def check_amendable(state: State, round: Any) -> None:
 def amend(state: State, decision: tuple[int, int, float], change: float, new_reports: int) -> int:
     """Change the loss of a reported round, if nothing contradicts it. Returns 0 or the kernel's reason."""
     round, arm, probability = decision
-    asked: int = state.round.item()
+    asked: int = state.round.item() + state.offset
     if not 1 <= round <= asked:
         raise UnknownRound(round, asked)
+    if round <= state.offset:
+        return amend_earlier(state, round, arm, change, new_reports)
     arrays = state.clock, state.ledger, state.policies
-    return kernels.amend(*arrays, round, arm, probability, change, new_reports, True)  # noqa: FBT003
+    return kernels.amend(*arrays, round - state.offset, arm, probability, change, new_reports, True)  # noqa: FBT003
+
+
+def amend_earlier(state: State, round: int, arm: int, change: float, new_reports: int) -> int:
+    """Change the loss of a round that was decided before the arms changed. Returns 0 or the kernel's reason."""
+    if state.stretch.find(round) >= 0:
+        return kernels.WAITS
+    if arm != kernels.GONE and state.has_means:
+        kernels.relearn_earlier(state.policies, arm, change, new_reports)
+    return 0
 
 
 def coming_policies(state: State) -> tuple[Floats, int]:

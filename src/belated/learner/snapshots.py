@@ -12,16 +12,28 @@ from belated.arrays import Floats
 from belated.errors import ImproperRule, InvalidInput, SnapshotError
 from belated.learner.arms import Arms, parse_arms
 from belated.learner.outcomes import OutcomeRange
-from belated.learner.state import State, blank, has_shadow
-from belated.tunings import Tuning
+from belated.learner.state import (
+    NOT_PROVISIONAL,
+    State,
+    Stretch,
+    blank,
+    first_stretch,
+    has_means,
+    has_shadow,
+)
+from belated.tunings import Means, Tuning
 
 FORMAT = "belated.FTRL"
-VERSION = 3
+VERSION = 4
 KEPT_FIELDS = (  # of the clock; the others follow from the ledger
     *("round", "left", "solves", "backlog", "skipped", "alpha", "beta"),
     *("drift", "charge", "base", "late_base", "capped", "reported", "suffered", "peak_uncharged"),
 )
 KEPT_SHADOW = ("savings", "squares", "alarm", "played")
+SETTINGS = ("boldness", "scale", "provisional")
+KEPT_MEANS = tuple(name for name in kernels.MEANS.names or () if name not in SETTINGS)
+ROWS_OF_MEANS = ("estimates", "x", "count", "sum", "recent_count", "recent_sum", "missing")  # of the policy on means
+STRETCH_SUMS = ("proven", "measured", "head_start")
 KEPT_ROWS = {"x": kernels.X, "v": kernels.V, "y": kernels.Y}  # of each policy; the rest but the losses is workspace
 TUNINGS = {cls.__name__: cls for cls in Tuning.__subclasses__() if cls.__module__ == tunings.__name__}
 
@@ -33,6 +45,7 @@ def encode(state: State) -> dict[str, Any]:
         "format": FORMAT,
         "version": VERSION,
         "arms": list(state.arms.names) or state.n_arms,
+        **({"arms_ever": state.arms.born} if state.arms.born else {}),
         "tuning": _encode_tuning(state.tuning),
         "refresh": state.refresh,
         **({} if state.outcomes is None else {"outcomes": asdict(state.outcomes)}),
@@ -41,6 +54,9 @@ def encode(state: State) -> dict[str, Any]:
         "estimated_losses": state.policies[0, kernels.LOSSES].tolist(),
         **_encode_policy(state.policies[0]),
         **({"shadow": _encode_shadow(state)} if state.has_shadow else {}),
+        **({"means": _encode_means(state)} if state.has_means else {}),
+        **({"stretch": _encode_stretch(state.stretch)} if state.offset else {}),
+        **({} if state.provisional == NOT_PROVISIONAL else {"provisional": state.provisional}),
         "generator": _encode_generator(state.generator),
         "uniforms": list(state.uniforms),
     }
@@ -48,7 +64,8 @@ def encode(state: State) -> dict[str, Any]:
 
 def _columns(policies: Floats) -> list[str]:
     """The columns of the ledger that mean something."""
-    return [name for name in kernels.LEDGER.names or () if name != "bold_advantage" or has_shadow(policies)]
+    unused = {"bold_advantage": not has_shadow(policies), "centre": not has_means(policies)}
+    return [name for name in kernels.LEDGER.names or () if not unused.get(name)]
 
 
 def _encode_policy(policy: Floats) -> dict[str, list[float]]:
@@ -59,6 +76,19 @@ def _encode_shadow(state: State) -> dict[str, Any]:
     """The careful policy, and the comparison of both."""
     record = state.clock["shadow"]
     return {**{name: record[name][0].item() for name in KEPT_SHADOW}, **_encode_policy(state.policies[1])}
+
+
+def _encode_means(state: State) -> dict[str, Any]:
+    """The policy on means, and what it has noticed."""
+    record, rows = state.clock["means"], state.policies[kernels.ON_MEANS].tolist()
+    return {**{name: record[name][0].item() for name in KEPT_MEANS}, **dict(zip(ROWS_OF_MEANS, rows, strict=True))}
+
+
+def _encode_stretch(stretch: Stretch) -> dict[str, Any]:
+    """What is left of the time before the arms changed."""
+    still = stretch.arms != kernels.TAKEN
+    waiting = {"rounds": stretch.rounds[still].tolist(), "arms": stretch.arms[still].tolist()}
+    return {"offset": stretch.offset, "earlier": waiting, **{name: getattr(stretch, name) for name in STRETCH_SUMS}}
 
 
 def decode(data: Any, tuning: Tuning | None = None) -> State:
@@ -80,34 +110,77 @@ def decode(data: Any, tuning: Tuning | None = None) -> State:
 
 
 def _decode(data: dict[str, Any], tuning: Tuning | None) -> State:
-    arms, refresh = _decode_arms(data["arms"]), _integer(data, "refresh")
+    arms, refresh = _decode_arms(data["arms"], data.get("arms_ever", 0)), _integer(data, "refresh")
     losses = _array("estimated_losses", data["estimated_losses"], np.dtype(float), arms.n)  # before memory is reserved
     tuning = _decode_tuning(data["tuning"], tuning)
-    clock, policies = blank(arms.n, tuning)
+    provisional = _provisional(data, tuning)
+    clock, policies = blank(arms.n, tuning, provisional)
     for name in KEPT_FIELDS:
         clock[name] = _array(name, [data["clock"][name]], kernels.CLOCK[name], 1)
     rows = len(data["ledger"]["round"])
     ledger = np.zeros(max(rows, 1), kernels.LEDGER)
     for name in _columns(policies):
         ledger[name][:rows] = _array(name, data["ledger"][name], kernels.LEDGER[name], rows)
-    policies[:, kernels.LOSSES] = losses
+    policies[: kernels.ON_MEANS, kernels.LOSSES] = losses
     _decode_policy(policies[0], data)
     if has_shadow(policies):
         shadow = _dictionary(data, "shadow")
         _decode_policy(policies[1], shadow)
         for name in KEPT_SHADOW:
             clock["shadow"][name] = _array(name, [shadow[name]], kernels.SHADOW[name], 1)
+    if has_means(policies):
+        means = _dictionary(data, "means")
+        for name in KEPT_MEANS:
+            clock["means"][name] = _array(name, [means[name]], kernels.MEANS[name], 1)
+        for row, name in enumerate(ROWS_OF_MEANS):
+            policies[kernels.ON_MEANS, row] = _array(name, means[name], np.dtype(float), arms.n)
     uniforms = _array("uniforms", data["uniforms"], np.dtype(float), len(data["uniforms"])).tolist()
     outcomes = OutcomeRange(**_dictionary(data, "outcomes")) if "outcomes" in data else None
     _check(clock[0], ledger[:rows], policies, refresh, uniforms)
     _derive(clock[0], ledger[:rows])
     generator = _decode_generator(data["generator"])
-    return State(arms, tuning, refresh, outcomes, clock, policies, ledger, generator, uniforms)
+    settings, stretch = (arms, tuning, refresh, outcomes, provisional), _decode_stretch(data, arms.n)
+    return State(*settings, clock, policies, ledger, generator, uniforms, stretch)
 
 
-def _decode_arms(arms: Any) -> Arms:
+def _provisional(data: dict[str, Any], tuning: Tuning) -> float:
+    if "provisional" not in data:
+        return NOT_PROVISIONAL
+    [loss] = _array("provisional", [data["provisional"]], np.dtype(float), 1).tolist()
+    if not 0 <= loss <= 1:
+        raise SnapshotError(f"the snapshot is damaged: provisional must lie between 0 and 1, got {loss!r}")
+    if not isinstance(tuning, Means):
+        raise SnapshotError(f"the snapshot is damaged: it is provisional, but its tuning is {tuning!r}")
+    return float(loss)
+
+
+def _decode_stretch(data: dict[str, Any], n_arms: int) -> Stretch:
+    if "stretch" not in data:
+        return first_stretch()
+    stretch = _dictionary(data, "stretch")
+    waiting = _dictionary(stretch, "earlier")
+    rounds = _array("earlier.rounds", waiting["rounds"], np.dtype(np.int64), len(waiting["rounds"]))
+    indices = _array("earlier.arms", waiting["arms"], np.dtype(np.int64), rounds.size)
+    sums = [_array(name, [stretch[name]], np.dtype(float), 1).item() for name in STRETCH_SUMS]
+    offset = _integer(stretch, "offset")
+    is_sound = offset >= 0 and min(sums) >= 0 and ((indices >= kernels.GONE) & (indices < n_arms)).all()
+    if not (is_sound and (np.diff(rounds, prepend=0, append=offset + 1) > 0).all()):
+        raise SnapshotError("the snapshot is damaged: stretch is out of range or contradicts the rest")
+    return Stretch(offset, rounds, indices, *sums)
+
+
+def _decode_arms(arms: Any, born: Any) -> Arms:
+    """Names, a number, or the numbers that are left after some were retired."""
+    if type(born) is not int or born < 0:
+        raise SnapshotError(f"the snapshot is damaged: arms_ever must be a number of arms, got {born!r}")
+    if isinstance(arms, list) and arms and all(type(arm) is int for arm in arms):
+        if (np.diff(arms, prepend=-1, append=born) <= 0).any():
+            raise SnapshotError(
+                f"the snapshot is damaged: arms must be ascending numbers below {born}, got {arms!r:.80}"
+            )
+        return Arms(len(arms), tuple(arms), born)
     try:
-        return parse_arms(arms)
+        return parse_arms(arms)._replace(born=born)
     except InvalidInput as error:
         raise SnapshotError(f"the snapshot is damaged: {error}") from None
 
@@ -149,15 +222,20 @@ def _derive(clock: Any, ledger: Any) -> None:
 
 
 def _largest_charge(clock: Any, n_arms: int) -> float:
-    """1 a round. A stale one may cost 2 more, 1 for each round it missed, and a fall of beta."""
-    return float(clock["round"]) * (3 + float(clock["round"]) + float(clock["beta"]) * math.log(n_arms))
+    """1 a round. A stale one may cost 2 more, 1 for each round it missed, and a fall of beta. An alarm adds a lead."""
+    lead = float(clock["means"]["lead"]) if clock["shadow"]["alarm"] else 0.0
+    return lead + float(clock["round"]) * (3 + float(clock["round"]) + float(clock["beta"]) * math.log(n_arms))
 
 
 def _check(clock: Any, ledger: Any, policies: Floats, refresh: int, uniforms: list[float]) -> None:
     """Refuse what the kernels rely on and do not check again."""
-    n_arms, losses = policies.shape[2], policies[:, kernels.LOSSES]
+    n_arms, losses, on_means = policies.shape[2], policies[: kernels.ON_MEANS, kernels.LOSSES], has_means(policies)
     probabilities = ledger["probability"]
-    x, v, y = (policies[:, row] for row in KEPT_ROWS.values())
+    x, v, y = (policies[: kernels.ON_MEANS, row] for row in KEPT_ROWS.values())
+    if on_means and not clock["means"]["stage"]:  # the other two have not been solved for
+        x, y = policies[kernels.ON_MEANS :, kernels.X], np.exp(v)
+    elif on_means:
+        x = policies[:, kernels.X]
     is_late = (probabilities < 0) & (probabilities == -float(clock["solves"]))
     charged = ledger["round"] > clock["capped"]
     is_solved = clock["solves"] >= 1
@@ -174,13 +252,14 @@ def _check(clock: Any, ledger: Any, policies: Floats, refresh: int, uniforms: li
         "ledger.round": (np.diff(ledger["round"], prepend=0, append=clock["round"] + 1) > 0).all(),
         "ledger.arm": ((ledger["arm"] >= 0) & (ledger["arm"] < n_arms)).all(),
         "ledger.probability": (is_late | ((probabilities >= 1e-300) & (probabilities <= 1))).all(),
-        "estimated_losses": ((losses >= 0) & (losses <= 1e300)).all(),
+        "estimated_losses": ((losses >= (-1e300 if on_means else 0)) & (losses <= 1e300)).all(),
         "x": (x >= 0).all() and ((np.abs(x.sum(axis=1) - 1) < 1e-9).all() if is_solved else not x.any()),
         "v": ((v >= 0) & (v <= kernels.V_MAX)).all(),
         "y": (np.abs(np.log(np.maximum(y, 1e-300)) - v) < 1e-9).all() or not is_solved,
         "reported": 0 <= clock["suffered"] <= clock["reported"] <= clock["round"],
         "peak_uncharged": 0 <= clock["peak_uncharged"] <= clock["round"],
-        "shadow": _is_sound_shadow(clock["shadow"]),
+        "shadow": _is_sound_shadow(clock["shadow"], len(policies)),
+        "means": not on_means or _are_sound_means(clock, policies[kernels.ON_MEANS], int(clock["round"])),
         "uniforms": all(0 <= uniform < 1 for uniform in uniforms),
     }
     for name, is_sound in sound.items():
@@ -188,10 +267,43 @@ def _check(clock: Any, ledger: Any, policies: Floats, refresh: int, uniforms: li
             raise SnapshotError(f"the snapshot is damaged: {name} is out of range or contradicts the rest")
 
 
-def _is_sound_shadow(shadow: Any) -> bool:
+def _is_sound_shadow(shadow: Any, n_policies: int) -> bool:
     """An alarm makes it careful for ever. All is 0 without a shadow, which is sound too."""
-    is_consistent = shadow["alarm"] in (0, 1) and shadow["played"] in (0, 1) and shadow["alarm"] <= shadow["played"]
+    is_consistent = shadow["alarm"] in (0, 1) and shadow["alarm"] <= shadow["played"] < n_policies
     return bool(shadow["squares"] >= 0 and is_consistent)
+
+
+def _are_sound_means(clock: Any, rows: Floats, n_rounds: int) -> bool:
+    """The stage fits what is played, sums of losses fit their counts, and nothing is known that was not reported."""
+    means, played = clock["means"], int(clock["shadow"]["played"])
+    estimates, _, counts, sums, recent_counts, recent_sums, missing = rows
+    slack = 1e-6 * (1 + counts)
+    are_rows_sound = (
+        (np.abs(estimates) <= 1e300).all()
+        and (np.minimum(counts, missing) >= 0).all()
+        and means["lowest"] == estimates.min()
+        and ((sums >= -slack) & (sums <= counts + slack)).all()
+        and ((recent_sums >= -slack) & (recent_sums <= recent_counts + slack) & (recent_counts >= 0)).all()
+        and (recent_counts <= counts + slack).all()
+    )
+    is_stage_sound = (
+        means["stage"] in (0, 1, 2)
+        and means["is_moving"] in (0, 1)
+        and means["is_over"] in (0, 1)
+        and means["leader"] in (0, 1, kernels.ON_MEANS)
+        and played in ((1,) if means["stage"] == 2 else (0, kernels.ON_MEANS) if n_rounds == 0 else (kernels.ON_MEANS,))
+        and (clock["shadow"]["alarm"] == 1) == (means["stage"] == 2)
+        and 0 <= means["start"] <= n_rounds
+        and 0 <= means["start_backlog"] <= clock["backlog"]
+    )
+    are_sums_sound = (
+        0 <= min(means["known"], means["settled"]) <= max(means["known"], means["settled"]) <= clock["reported"]
+        and -1e-6 <= means["centres"] <= clock["reported"] + 1e-6
+        and 0 <= means["squares"] <= 1e300
+        and max(abs(means["run"]), abs(means["products"]), abs(means["lead"])) <= 1e300
+        and 0 <= min(means["alpha"], means["beta"]) <= max(means["alpha"], means["beta"]) <= kernels.LARGEST_RATE
+    )
+    return bool(are_rows_sound and is_stage_sound and are_sums_sound)
 
 
 def _close(total: float, bases: Floats) -> bool:

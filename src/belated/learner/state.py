@@ -4,26 +4,36 @@ import math
 from collections.abc import Callable
 from functools import cached_property
 from threading import RLock
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from belated import kernels
-from belated.arrays import Floats
+from belated.arrays import Floats, Integers
 from belated.learner.arms import Arms
 from belated.learner.outcomes import OutcomeRange
-from belated.tunings import Shadow, Tuning, proper_patience
+from belated.tunings import Means, Shadow, Tuning, proper_patience
 
 FIRST_ROWS = 64  # of the ledger
 
 
-def blank(n_arms: int, tuning: Tuning) -> tuple[Any, Floats]:
-    """The clock and the policies before the first round. With a shadow there are two policies, else one."""
-    clock, policies = np.zeros(1, kernels.CLOCK), np.zeros((1, kernels.ROWS, n_arms))
-    if isinstance(tuning, Shadow) and n_arms > 1:
+NOT_PROVISIONAL = -1.0  # an open decision does not count
+
+
+def blank(n_arms: int, tuning: Tuning, provisional: float = NOT_PROVISIONAL) -> tuple[Any, Floats]:
+    """The clock and the policies before the first round. A shadow has two policies, means have three, others one."""
+    clock, size = np.zeros(1, kernels.CLOCK), 1
+    if isinstance(tuning, Means | Shadow) and n_arms > 1:
         clock["shadow"]["switch_threshold"] = tuning.switch_threshold
-        policies = np.zeros((2, kernels.ROWS, n_arms))
+        size = 2
+    policies = np.zeros((size, kernels.ROWS, n_arms))
     policies[:, kernels.V] = 0.5 * math.log(n_arms)
+    if isinstance(tuning, Means) and n_arms > 1:
+        means = clock["means"]
+        means["boldness"], means["provisional"] = tuning.boldness, provisional
+        means["leader"] = kernels.ON_MEANS
+        means["scale"] = proper_patience(tuning, n_arms)  # patience sqrt(D_t) = beta_t
+        policies = np.concatenate([policies, np.zeros((1, kernels.ROWS, n_arms))])
     return clock, policies
 
 
@@ -32,9 +42,41 @@ def has_shadow(policies: Floats) -> bool:
     return len(policies) > 1
 
 
+def has_means(policies: Floats) -> bool:
+    """Whether there is a policy on means beside a bold and a careful one."""
+    return len(policies) > kernels.ON_MEANS
+
+
 def blank_ledger() -> Any:
     """A ledger without decisions."""
     return np.zeros(FIRST_ROWS, kernels.LEDGER)
+
+
+class Stretch(NamedTuple):
+    """What a learner keeps of the time before its arms changed last."""
+
+    offset: int  # decisions before
+    rounds: Integers  # those of them that waited when the arms changed, oldest first
+    arms: Integers  # the index of the arm of each, GONE if it was retired, or TAKEN if it does not wait any more
+    proven: float  # the certificates of the earlier stretches
+    measured: float
+    head_start: float  # the largest estimate that an arm of this stretch began with, on plain estimates
+
+    @property
+    def waiting(self) -> int:
+        """How many of the earlier decisions still wait."""
+        return int(np.count_nonzero(self.arms != kernels.TAKEN))
+
+    def find(self, round: int) -> int:
+        """The row of an earlier decision that still waits, or -1."""
+        row = int(self.rounds.searchsorted(round))
+        is_there = row < self.rounds.size and self.rounds[row] == round
+        return row if is_there and self.arms[row] != kernels.TAKEN else -1
+
+
+def first_stretch() -> Stretch:
+    """The stretch of a learner whose arms have never changed."""
+    return Stretch(0, np.zeros(0, np.int64), np.zeros(0, np.int64), 0.0, 0.0, 0.0)
 
 
 @final
@@ -45,39 +87,85 @@ class State:
     lines of Python (a KeyboardInterrupt, say) cannot leave half a decision behind.
     """
 
+    arms: Arms
+    n_arms: int
+    names: tuple[Any, ...]
+    patience: float
+    clock: Any
+    policies: Floats
+    ledger: Any
+    cdf: Floats
+    stretch: Stretch
+    offset: int
+    round: Any
+    left: Any
+    backlog: Any
+    counted: Any
+    late: Any
+    decide: Callable[..., tuple[int, int, float]]
+    solve_and_decide: Callable[..., tuple[int, int, float]]
+    compact: Callable[..., None]
+    report: Callable[..., bool]
+
     def __init__(
         self,
         arms: Arms,
         tuning: Tuning,
         refresh: int,
         outcomes: OutcomeRange | None,
+        provisional: float,
         clock: Any,
         policies: Floats,
         ledger: Any,
         generator: np.random.Generator,
         uniforms: list[float],
+        stretch: Stretch,
     ) -> None:
-        self.arms, self.n_arms, self.names = arms, arms.n, arms.names
         self.tuning, self.refresh, self.outcomes = tuning, refresh, outcomes
-        self.patience, self.discard = proper_patience(tuning, arms.n), bool(tuning.discard)
-        self.clock, self.policies, self.ledger = clock, policies, ledger
+        self.provisional = provisional  # the loss that an open decision counts with, or NOT_PROVISIONAL
+        self.discard = bool(tuning.discard)
         self.generator = generator
         self.uniforms = uniforms  # drawn ahead, in reverse order of use
         self.lock = RLock()
-        self.cdf = np.empty(-(-arms.n // kernels.BLOCK))
-        kernels.accumulate(policies[self.played, kernels.X], self.cdf)
-        views = (clock[name] for name in ("round", "left", "backlog", "counted", "late_counted"))  # read with item()
-        self.round, self.left, self.backlog, self.counted, self.late = views
-        example = clock, ledger, policies, self.cdf, 1.0, 0.5
-        self.decide = kernels.entry_point(kernels.decide, *example)
-        self.solve_and_decide = kernels.entry_point(kernels.solve_and_decide, *example, 1.0, 1.0, 1)
-        self.compact = kernels.entry_point(kernels.compact, clock, ledger)
-        self.report = kernels.entry_point(kernels.report, clock, ledger, policies, self.discard, 1, 1.0)
+        self.begin(arms, clock, policies, ledger, stretch)
+
+    def begin(self, arms: Arms, clock: Any, policies: Floats, ledger: Any, stretch: Stretch) -> None:
+        """Take these arrays for a stretch of rounds with the same arms, in one step that nothing can interrupt."""
+        cdf = np.empty(-(-arms.n // kernels.BLOCK))
+        kernels.accumulate(policies[int(clock["shadow"]["played"][0]), kernels.X], cdf)
+        example = clock, ledger, policies, cdf, 1.0, 0.5
+        new: dict[str, Any] = {
+            "arms": arms,
+            "n_arms": arms.n,
+            "names": arms.names,
+            "patience": proper_patience(self.tuning, arms.n),
+            "clock": clock,
+            "policies": policies,
+            "ledger": ledger,
+            "cdf": cdf,
+            "stretch": stretch,
+            "offset": stretch.offset,
+            "round": clock["round"],  # views, read with item()
+            "left": clock["left"],
+            "backlog": clock["backlog"],
+            "counted": clock["counted"],
+            "late": clock["late_counted"],
+            "decide": kernels.entry_point(kernels.decide, *example),
+            "solve_and_decide": kernels.entry_point(kernels.solve_and_decide, *example, 1.0, 1.0, 1),
+            "compact": kernels.entry_point(kernels.compact, clock, ledger),
+            "report": kernels.entry_point(kernels.report, clock, ledger, policies, self.discard, 1, 1.0),
+        }
+        vars(self).update(new)
 
     @property
     def has_shadow(self) -> bool:
         """Whether it has a careful policy beside a bold one."""
         return has_shadow(self.policies)
+
+    @property
+    def has_means(self) -> bool:
+        """Whether it has a policy on means."""
+        return has_means(self.policies)
 
     @property
     def played(self) -> int:

@@ -40,14 +40,14 @@ def advise(n_arms: int, delays: ArrayLike) -> Advice:
     certified = tuple(sorted(proven, key=lambda one: one.certificate))
     total, m = int(waits.sum()), best_skipping(n_arms, waits)
     sentences = [
-        "Keep the default, Shadow(). It does well on both ordinary and hard data.",
+        "Keep the default, Means(). It does well on both ordinary and hard data.",
         _about_proof(certified[0], waits.size, is_late=total > 0),
     ]
     if total > 0 and m.value < DOMINATED * math.sqrt(total * math.log(n_arms)):
         sentences.append(
             f"A few very long delays dominate. Leaving out {m.rounds:,} of {waits.size:,} rounds brings the cost of "
-            f"delay from {math.sqrt(total * math.log(n_arms)):,.0f} down to {m.value:,.0f}. Shadow() and Advanced() "
-            "stop waiting for such rounds by themselves. Simple() does not."
+            f"delay from {math.sqrt(total * math.log(n_arms)):,.0f} down to {m.value:,.0f}. Means(), Shadow() and "
+            "Advanced() stop waiting for such rounds by themselves. Simple() does not."
         )
     return Advice(certified, waits.size, tuple(sentences))
 

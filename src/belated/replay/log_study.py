@@ -35,7 +35,7 @@ WORDS = (
         "the outstanding decisions, summed over all rounds (the cost of late feedback grows with its square root)",
     ),
     ("m", "the same cost if the rounds that wait longest are left out, at a price of 1 each"),
-    ("tuning", "how carefully a learner moves while outcomes are missing (Shadow is the default)"),
+    ("tuning", "how carefully a learner moves while outcomes are missing (Means is the default)"),
     ("regret", "the loss above that of the best single arm, where an outcome's whole range counts as 1"),
     ("certificate", "a number that the expected regret provably does not exceed with these delays, against any losses"),
     (

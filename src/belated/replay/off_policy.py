@@ -23,13 +23,13 @@ from belated.progress import STRIDE, Progress
 from belated.replay.decision_log import Log
 from belated.replay.losses import LOSSES, losses_of
 from belated.replay.waiting import delays_in_rounds
-from belated.tunings import AdaptiveExp3, Advanced, Shadow, Simple, Tsallis, Tuning
+from belated.tunings import AdaptiveExp3, Advanced, Means, Shadow, Simple, Tsallis, Tuning
 from belated.validation import whole_number
 
 UNIFORM: Final = "uniform"
 LOGGED: Final = "logged"
 Policy = Tuning | int | Literal["uniform", "logged"]  # a number means always that arm
-TUNINGS: tuple[Tuning, ...] = (Shadow(), Simple(), Advanced(), AdaptiveExp3(), Tsallis())
+TUNINGS: tuple[Tuning, ...] = (Means(), Shadow(), Simple(), Advanced(), AdaptiveExp3(), Tsallis())
 NORMAL_95 = 1.959963984540054
 
 
@@ -70,7 +70,7 @@ def evaluate(
 def evaluate_all(
     log: Log, outcomes: OutcomeRange | None = None, policies: Iterable[Policy] | None = None
 ) -> list[PolicyEstimate]:
-    """Estimate many policies. The default is five tunings, every single arm, uniform play and the logged policy."""
+    """Estimate many policies. The default is six tunings, every single arm, uniform play and the logged policy."""
     chosen = list(default_policies(log) if policies is None else policies)
     learning = sum(isinstance(policy, Tuning) for policy in chosen)
     with Progress("replaying the log", learning * log.times.size) as progress:

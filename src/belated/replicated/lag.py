@@ -42,12 +42,18 @@ def drawn_now(clock: Any) -> Drawn:
     return Drawn(*counts, int(clock["shadow"]["alarm"]))
 
 
-def rates_of(drawn: Drawn, tuning: Tuning, n_arms: int, arrived: int = 0) -> tuple[float, float]:
-    """The rates of the coming decision if `arrived` more reports had come."""
+def rates_of(
+    drawn: Drawn, tuning: Tuning, n_arms: int, arrived: int = 0, origin: tuple[int, int] = (0, 0)
+) -> tuple[float, float]:
+    """The rates of the coming decision if `arrived` more reports had come.
+
+    origin: the round and the backlog that they are counted from. After an alarm a learner on means begins again.
+    """
     if n_arms == 1:
         return 1.0, 0.0  # nothing to choose, and ln k = 0
     counted = max(0, drawn.counted - arrived)
-    return tuning.rates(n_arms, drawn.round + 1, counted, drawn.backlog + counted)
+    round, backlog = drawn.round + 1 - origin[0], drawn.backlog + counted - origin[1]
+    return tuning.rates(n_arms, max(1, round), counted, max(0, backlog))
 
 
 def lag_since(drawn: Drawn, clock: Any, tuning: Tuning, n_arms: int) -> Lag:
@@ -57,6 +63,8 @@ def lag_since(drawn: Drawn, clock: Any, tuning: Tuning, n_arms: int) -> Lag:
     is_earlier = drawn.round <= now.round and missed >= 0 and 0 <= drawn.backlog <= now.backlog
     if not (is_earlier and 0 <= drawn.counted <= drawn.outstanding <= drawn.round):
         raise InvalidInput(f"{drawn} is not an earlier state of this learner, which is at {now}")
-    alpha, beta = rates_of(drawn, tuning, n_arms)
-    dip = max(0.0, beta - rates_of(drawn, tuning, n_arms, missed)[1])
+    means = clock["means"]
+    origin = (int(means["start"]), int(means["start_backlog"])) if now.alarm else (0, 0)
+    alpha, beta = rates_of(drawn, tuning, n_arms, origin=origin)
+    dip = max(0.0, beta - rates_of(drawn, tuning, n_arms, missed, origin)[1])
     return Lag(alpha, beta, dip, missed)

@@ -15,11 +15,14 @@ import numpy as np
 
 from belated import kernels
 from belated.errors import InvalidInput
-from belated.learner import rounds
+from belated.learner import changes, rounds
+from belated.learner.arms import Arms
 from belated.learner.ftrl import FTRL, check_plain, state_of
 from belated.replicated.lag import DrawContext, Drawn, Lag, drawn_now, lag_since
 from belated.tunings import Tuning
 from belated.validation import as_arms, as_bold_advantages, as_loss, as_probabilities, as_probability
+
+LAST_ROUND = 2**62  # later than any
 
 
 class Freshness(Enum):
@@ -56,6 +59,11 @@ class WaitingRounds:
         """Add the rounds from `first` on."""
         self._seqs.extend(seqs)
         self._rounds.extend(range(first, first + len(seqs)))
+
+    def has(self, seq: int) -> bool:
+        """Whether the decision with this number waits."""
+        found = bisect_left(self._seqs, seq)
+        return found < len(self._seqs) and self._seqs[found] == seq and self._rounds[found] > 0
 
     def take(self, seq: int) -> int:
         """Remove the decision with this number and return its round. 0 if it was not waiting."""
@@ -102,13 +110,17 @@ class SharedLearner:
         self._seen = -1  # of the decisions entered last, while nothing else has happened
         self._lag: Lag | None = None  # and their lag, if they had one
         self._waiting = WaitingRounds()
+        self._changed = last  # when the arms changed last
+        self._stage_began = last  # the first decision of the learner's stage has this number or a later one
+        self._kept_since = [last] * self._state.n_arms  # by arm: what decisions before this said is forgotten
 
     def draw_context(self) -> DrawContext:
         """What a copy draws from, and what `enter` needs if others write meanwhile."""
         with self._state.lock:
             policies, played = rounds.coming_policies(self._state)
             drawn = drawn_now(self._state.clock[0])
-        x, lead = policies[played, kernels.X].copy(), policies[0, kernels.X] - policies[-1, kernels.X]
+        careful = min(1, len(policies) - 1)
+        x, lead = policies[played, kernels.X].copy(), policies[0, kernels.X] - policies[careful, kernels.X]
         return DrawContext(x, np.divide(lead, x, out=np.zeros_like(x), where=x > 0), drawn)
 
     def freshness(self, seen: int) -> Freshness:
@@ -145,7 +157,7 @@ class SharedLearner:
         if not seqs:
             return
         with state.lock:
-            first = state.round.item() + 1
+            first, stage = state.round.item() + 1 + state.offset, self._stage
             if freshness.is_stale:
                 advantages = as_bold_advantages(bold_advantages, chosen.size)
                 if not state.has_shadow:
@@ -160,8 +172,15 @@ class SharedLearner:
             else:
                 rounds.record_batch(state, chosen, chances, is_in_force=True)
                 self._seen, self._lag = seen, None
+            if self._stage != stage:
+                self._stage_began = seqs[0]
         self._waiting.add(seqs, first)
         self.last = seqs[-1]
+
+    @property
+    def _stage(self) -> int:
+        """How the learner decides (kernels/means.py)."""
+        return int(self._state.clock["means"]["stage"][0])
 
     def _enter_stale(
         self, seq: int, seen: int, drawn: Drawn | None, freshness: Freshness, batch: tuple[Any, Any, Any]
@@ -210,7 +229,7 @@ class SharedLearner:
         with self._state.lock:
             rounds.give_up(self._state, self._take(seq, decision))
 
-    def amend(self, seq: int, arm: int, probability: float, old: float | None, new: float) -> None:
+    def amend(self, seq: int, decision: int, arm: int, probability: float, old: float | None, new: float) -> None:
         """Correct the loss of a decision that was reported, or bring that of one that was given up (old is None).
 
         The journal cannot be wrong, so the round is not checked. Rounding errors, which may contradict the sums after
@@ -222,16 +241,40 @@ class SharedLearner:
         rounds.check_amendable(state, f"at entry {seq}")
         self._happened(seq)
         with state.lock:
+            if decision < self._changed:
+                if decision >= self._kept_since[index]:
+                    rounds.amend_earlier(state, 0, index, change, int(old is None))
+                return
+            round = LAST_ROUND if decision >= self._stage_began else 0
             arrays = state.clock, state.ledger, state.policies
-            kernels.amend(*arrays, 0, index, chance, change, int(old is None), False)  # noqa: FBT003
+            kernels.amend(*arrays, round, index, chance, change, int(old is None), False)  # noqa: FBT003
+
+    def change_arms(self, seq: int, n_arms: int, moved: dict[int, int]) -> None:
+        """Go on with n_arms arms. `moved` has the new index of every arm that stays."""
+        state, kept_since = self._state, [seq] * n_arms
+        with state.lock:
+            had_means = state.has_means
+            changes.change(state, Arms(n_arms), moved)
+        if had_means and state.has_means:
+            for before, now in moved.items():
+                kept_since[now] = self._kept_since[before]
+        self._kept_since = kept_since
+        self._solved, self._moved = seq, 0
+        self._changed = self._stage_began = seq
+        self._happened(seq)
+
+    def is_waiting(self, decision: int) -> bool:
+        """Whether the decision with this number waits for a report."""
+        return self._waiting.has(decision)
 
     def state(self) -> dict[str, Any]:
         """All of it, as plain data."""
         return {
             "learner": self.learner.snapshot(),
             "waiting": self._waiting.state(),
-            "at": (self.last, self._solved, self._moved, self._seen),
+            "at": (self.last, self._solved, self._moved, self._seen, self._changed, self._stage_began),
             "lag": self._lag,
+            "kept_since": self._kept_since,
         }
 
     @classmethod
@@ -239,6 +282,7 @@ class SharedLearner:
         """The same, to the last bit. `tuning` as for a learner."""
         shared = cls(FTRL.restore(state["learner"], tuning), 0)
         shared._waiting = WaitingRounds(*state["waiting"])
-        shared.last, shared._solved, shared._moved, shared._seen = state["at"]
+        shared.last, shared._solved, shared._moved, shared._seen, shared._changed, shared._stage_began = state["at"]
         shared._lag = None if state["lag"] is None else Lag(*state["lag"])
+        shared._kept_since = list(state["kept_since"])
         return shared

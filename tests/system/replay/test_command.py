@@ -60,11 +60,11 @@ def test_the_flights_are_the_built_in_example(tmp_path: Path) -> None:
     told = set(re.findall(r"(\w+) +(\d+\xa0±\xa0\d+) +([\d,]+) +([\d,]+) +([\d,]+) +(\d+)", said))
     document = (Path(__file__).parent.parent.parent.parent / "docs" / "replay.md").read_text()
     rows = {f"| `{row[0]}` | {' | '.join(row[1:])} |".replace("\xa0", " ") for row in told}
-    assert len(rows) == 10
+    assert len(rows) == 12
     assert all(row in document for row in rows), rows
     results = json.loads((tmp_path / "results.json").read_text())["results"]
     plain, waited = results["plain"], results["wait of 24 hours"]
-    assert set(plain) == set(waited) == {"Shadow", "Simple", "Advanced", "AdaptiveExp3", "Tsallis"}
+    assert set(plain) == set(waited) == {"Means", "Shadow", "Simple", "Advanced", "AdaptiveExp3", "Tsallis"}
     for name in plain:
         assert plain[name]["most outstanding"][0] > 500
         assert waited[name]["most outstanding"][0] < 100

@@ -2,13 +2,13 @@
 
 import pytest
 
-from belated.tunings import AdaptiveExp3, Shadow, Simple, Tsallis, Tuning
+from belated.tunings import AdaptiveExp3, Means, Shadow, Simple, Tsallis, Tuning
 from tests.replay import test_off_policy as quick
 from tests.support.off_policy import assert_unbiased_and_covered
 
 
 @pytest.mark.parametrize("is_skewed", [False, True])
-@pytest.mark.parametrize("policy", [Shadow(), Simple(), Tsallis()], ids=str)
+@pytest.mark.parametrize("policy", [Means(), Shadow(), Simple(), Tsallis()], ids=str)
 def test_estimates_are_unbiased_and_their_intervals_cover(policy: Tuning, is_skewed: bool) -> None:
     assert_unbiased_and_covered(policy, is_skewed=is_skewed)
 

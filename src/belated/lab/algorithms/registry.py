@@ -9,7 +9,7 @@ from belated.baselines import bold, composite, delayed_ucb, doubling, queued, sk
 from belated.lab.algorithms import rates
 from belated.lab.algorithms.algorithm import Algorithm
 from belated.suggestions import unknown_name
-from belated.tunings import AdaptiveExp3, Advanced, Exp3, Masoudian2022, Shadow, Simple, Tsallis
+from belated.tunings import AdaptiveExp3, Advanced, Exp3, Masoudian2022, Means, Shadow, Simple, Tsallis
 
 ZS20, ZS19 = "Zimmert & Seldin 2020", "Zimmert & Seldin 2019"
 TCS19, BZCBB19 = "Thune, Cesa-Bianchi & Seldin 2019", "Bistritz, Zhou, Chen, Bambos & Blanchet 2019"
@@ -41,6 +41,15 @@ ALGORITHMS = (
         "read",
         lambda _: Advanced(discard=True),
         lambda setting: bounds.theorem_2(setting.n_arms, setting.delays),
+    ),
+    Algorithm(
+        "means",
+        "the arms' means while the world stands still, then a shadow. The default",
+        "Belated, docs/theory/means.md",
+        "nothing",
+        "derived",
+        lambda _: Means(),
+        lambda setting: bounds.means_worst_case(setting.n_arms, setting.delays),
     ),
     Algorithm(
         "shadow",

@@ -12,7 +12,7 @@ import numpy as np
 from belated.arrays import Floats, Integers
 from belated.errors import InvalidInput
 from belated.lab.algorithms import Algorithm, Setting, find, setting_of
-from belated.lab.games.compiled import Compiled, CompiledShadow
+from belated.lab.games.compiled import Compiled, CompiledMeans, CompiledShadow
 from belated.lab.games.curves import Curves, as_checkpoints, follow
 from belated.lab.games.interpreted import Driver
 from belated.lab.games.threads import run_all, watched
@@ -21,7 +21,7 @@ from belated.lab.problems.losses import Wave
 from belated.lab.problems.problem import Problem
 from belated.learner.decisions import Learner, MakeLearner
 from belated.progress import Progress
-from belated.tunings import Shadow, Tsallis, Tuning
+from belated.tunings import Means, Shadow, Tsallis, Tuning
 from belated.validation import whole_number
 
 Result = tuple[Floats, Floats, float]
@@ -84,8 +84,10 @@ def play_game(
     setting = setting_of(problem, seed)
     delays, blocks = setting.drawn_delays, setting.loss_blocks()
     prepared = player.player(setting) if isinstance(player, Algorithm) else player
-    game: Compiled | CompiledShadow | Driver
-    if isinstance(prepared, Shadow):
+    game: Compiled | CompiledMeans | CompiledShadow | Driver
+    if isinstance(prepared, Means) and problem.n_arms > 1:
+        game = CompiledMeans(prepared, problem, delays, seed)
+    elif isinstance(prepared, Shadow):
         game = CompiledShadow(prepared, problem, delays, seed)
     elif isinstance(prepared, Tuning):
         game = Compiled(prepared, problem, delays, seed)
@@ -131,5 +133,6 @@ def warm_up() -> None:
     for game in (
         Compiled(Tsallis(), problem, problem.draw_delays(0), 0),
         CompiledShadow(Shadow(), problem, problem.draw_delays(0), 0),
+        CompiledMeans(Means(), problem, problem.draw_delays(0), 0),
     ):
         game.play(np.zeros((1, 2)))
