@@ -1,4 +1,7 @@
-"""The engine agrees with a model made of dictionaries on every answer, whatever the order of requests."""
+"""The engine agrees with a model made of dictionaries on every answer, whatever the order of requests.
+
+The learner of one experiment begins in a later stage of a learner on means, if a subclass says so.
+"""
 
 import shutil
 import tempfile
@@ -7,13 +10,17 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
 from belated.serve.domain import ids
 from belated.serve.domain.refusals import Refusal
+from belated.serve.domain.settings import TuningChoice
 from belated.serve.engine.requests import Answers, Ask
+from belated.serve.http.documents import id_of
+from belated.serve.store.journal import entries
 from belated.serve.store.verify import verify
 from tests.support.engines import Driven
+from tests.support.means import FEARLESS, assert_known, hand_over, raise_alarm, stage_of
 
 WAITS = {"short": 5.0, "long": 100.0, "endless": None}
 DEFAULTS = {"short": 0.0, "long": None, "endless": None}
@@ -64,6 +71,7 @@ class Model:
 class Engines(RuleBasedStateMachine):
     """Does the same to the engine and to the model."""
 
+    stage = "means"
     decisions: Bundle[str] = Bundle("decisions")
 
     def __init__(self) -> None:
@@ -71,7 +79,19 @@ class Engines(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp())
         self.driven, self.model = Driven(self.folder), Model()
         for name, wait in WAITS.items():
-            self.driven.create(name, ("a", "b"), reward_wait=wait, default_outcome=DEFAULTS[name])
+            tuning = FEARLESS if name == "endless" else TuningChoice()
+            self.driven.create(name, ("a", "b"), reward_wait=wait, default_outcome=DEFAULTS[name], tuning=tuning)
+
+    @initialize(target=decisions)
+    def begin(self) -> Any:
+        """Bring the learner of one experiment to the stage, and let the model know what happened."""
+        {"means": lambda *_: None, "shadow": hand_over, "careful": raise_alarm}[self.stage](self.driven, "endless")
+        assert stage_of(self.driven["endless"].learner) == self.stage
+        for decision, outcome in self.driven.decisions("endless"):
+            id = id_of(decision)
+            self.model.made[id] = "endless", decision.at
+            self.model.outcomes[id] = [] if outcome is None else [("reported", outcome.value)]
+        return multiple(*list(self.model.made)[-20:])
 
     @rule(target=decisions, name=NAMES, size=st.sampled_from([1, 1, 2, 5]), key=KEYS)
     def decide(self, name: str, size: int, key: str | None) -> Any:
@@ -155,10 +175,24 @@ class Engines(RuleBasedStateMachine):
             wanted = ids.decode(id)
             assert wanted is not None
             assert [one.value for one in self.driven.engine.journal.history(wanted.seq)] == [value for _, value in said]
+        for name in ("short", "long"):
+            assert_known(self.driven[name], entries(self.driven.engine.journal))
         self.driven.engine.snapshot()  # so that the live state is compared too
         assert verify(self.driven.engine.journal).problems == []
         self.driven.engine.journal.close()
         shutil.rmtree(self.folder)
+
+
+class AfterHandOver(Engines):
+    """The same, while the world moves."""
+
+    stage = "shadow"
+
+
+class AfterAlarm(Engines):
+    """The same, after an alarm."""
+
+    stage = "careful"
 
 
 SETTINGS = settings(
@@ -170,4 +204,6 @@ SETTINGS = settings(
 )
 
 TestEngine = Engines.TestCase
+TestAfterHandOver, TestAfterAlarm = AfterHandOver.TestCase, AfterAlarm.TestCase
 TestEngine.settings = SETTINGS
+TestAfterHandOver.settings = TestAfterAlarm.settings = settings(SETTINGS, max_examples=1)

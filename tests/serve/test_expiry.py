@@ -5,12 +5,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from belated.serve.domain import ids
 from belated.serve.domain.entries import EntryKind
 from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.settings import TuningChoice
 from tests.support.engines import Driven, counts, last_entry, state
+from tests.support.means import known
 
 WAIT = 60.0
 
@@ -92,7 +94,7 @@ def test_a_clock_that_is_set_back_does_not_spoil_anything(driven: Driven) -> Non
 
 
 @pytest.mark.parametrize("default", [None, 0.0, 0.75])
-@pytest.mark.parametrize("tuning", ["shadow", "simple"])
+@pytest.mark.parametrize("tuning", ["means", "shadow", "simple"])
 def test_a_late_truth_counts_as_if_it_had_been_told_in_place_of_the_default(
     tmp_path: Path, default: float | None, tuning: Any
 ) -> None:
@@ -106,27 +108,30 @@ def test_a_late_truth_counts_as_if_it_had_been_told_in_place_of_the_default(
         driven.clock.advance(WAIT)
     late.engine.expire()
     assert counts(late)["expired"] == len(rounds)
-    told_default = late["layout"].learner.status.estimated_losses.any()
-    assert told_default == (default is not None)
+    assert bool(learned(late).any()) == (default is not None)
     for number in rounds:
         assert late.tell(id_of(late, number), reward[number]) == "late"
         assert prompt.tell(id_of(prompt, number), reward[number]) == "applied"
-    np.testing.assert_allclose(
-        late["layout"].learner.status.estimated_losses, prompt["layout"].learner.status.estimated_losses, rtol=1e-12
-    )
+    np.testing.assert_allclose(learned(late), learned(prompt), rtol=1e-12)
     before = state(late)
     assert late.tell(id_of(late, 0), reward[0]) == "duplicate"
     assert late.tell(id_of(late, 0), 1.0) == "conflict"
     assert state(late) == before
     assert late.tell(id_of(late, 0), 1.0, amend=True) == "amended"
     assert prompt.tell(id_of(prompt, 0), 1.0, amend=True) == "amended"
-    np.testing.assert_allclose(
-        late["layout"].learner.status.estimated_losses,
-        prompt["layout"].learner.status.estimated_losses,
-        rtol=1e-12,
-        atol=1e-12,
-    )
+    np.testing.assert_allclose(learned(late), learned(prompt), rtol=1e-12, atol=1e-12)
+    if tuning == "means":  # the centre of a round that was given up is forgotten, and so the lead differs a little
+        exactness = 1e-3 if default is None else 1e-12
+        np.testing.assert_allclose(late["layout"].distribution(), prompt["layout"].distribution(), rtol=exactness)
     assert counts(late) == {"decisions": 38, "expired": 38, "late": 38, "amended": 1}
+
+
+def learned(driven: Driven) -> NDArray[np.float64]:
+    """What reports have taught the learner: means, or estimated losses."""
+    experiment = driven["layout"]
+    if experiment.settings.tuning.name == "means":
+        return np.array([(one.reports, one.losses) for one in known(experiment).values()])
+    return experiment.learner.status.estimated_losses
 
 
 def twins(tmp_path: Path, *, tuning: Any, **settings: Any) -> tuple[Driven, Driven]:

@@ -9,8 +9,9 @@ import pytest
 from belated.serve.domain import ids
 from belated.serve.domain.entries import EntryKind
 from belated.serve.domain.messages import OutcomeReport
-from belated.serve.domain.settings import OutcomeChoice
+from belated.serve.domain.settings import OutcomeChoice, TuningChoice
 from tests.support.engines import LOSSES, Clock, Driven, counts, last_entry, state
+from tests.support.means import known
 
 WAIT = 60.0
 
@@ -24,8 +25,10 @@ def test_the_first_report_is_applied(driven: Driven) -> None:
     assert (entry.kind, entry.value, entry.old, entry.revision) == (EntryKind.REPORTED, 0.25, None, 0)
     assert entry.at - entry.decided_at == 2_500_000
     assert counts(driven) == {"decisions": 1, "reported": 1}
+    assert known(driven["layout"])[decision.arm] == (1, 0.75, 0)
     arm = driven["layout"].arms.index(decision.arm)
-    assert driven["layout"].learner.status.estimated_losses[arm] == pytest.approx(0.75 / decision.probability)
+    estimate = 0.5 + (0.75 - 0.5) / decision.probability  # the first centre is half the range
+    assert driven["layout"].learner.status.estimated_losses[arm] == pytest.approx(estimate)
 
 
 def test_the_same_again_is_a_duplicate_and_changes_nothing(driven: Driven) -> None:
@@ -53,7 +56,7 @@ def test_another_value_is_a_conflict_unless_it_is_an_amendment(driven: Driven) -
     assert driven.tell(decision, 1.0, amend=True) == "amended"
     assert last_entry(driven).revision == 2
     assert counts(driven) == {"decisions": 1, "reported": 1, "amended": 2}
-    assert driven["layout"].learner.status.estimated_losses.tolist() == [0.0, 0.0, 0.0]
+    assert known(driven["layout"]) == {name: (name == decision.arm, 0.0, 0) for name in "abc"}
 
 
 def test_an_amendment_of_nothing_is_a_first_report(driven: Driven) -> None:
@@ -154,7 +157,7 @@ def test_the_word_must_be_that_of_the_experiment(driven: Driven) -> None:
     [one], [two] = driven.decide("rewarded"), driven.decide("lossy")
     assert driven.tell(one, 0.5, word="loss") == driven.tell(two, 0.5, word="reward") == "invalid"
     assert driven.tell(one, 0.5) == driven.tell(two, -5, word="loss") == "applied"
-    assert driven["lossy"].learner.status.estimated_losses.tolist() == [0.0, 0.0, 0.0]
+    assert known(driven["lossy"])[two.arm] == (1, 0.0, 0)
 
 
 def test_a_zero_has_no_sign(driven: Driven) -> None:
@@ -163,7 +166,7 @@ def test_a_zero_has_no_sign(driven: Driven) -> None:
     [decision] = driven.decide()
     assert driven.tell(decision, -0.0, word="loss") == "applied"
     assert str(last_entry(driven).value) == "0.0"
-    assert str(driven["layout"].learner.status.estimated_losses.max()) == "0.0"
+    assert str(known(driven["layout"])[decision.arm].losses) == "0.0"
 
 
 # -- what a report may cross ----------------------------------------------------------------------------------------
@@ -244,21 +247,27 @@ class FixedDraw:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_any_number_of_amendments_can_be_folded(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize("arms", [("a",), ("a", "b")])
+def test_any_number_of_amendments_can_be_folded(tmp_path: Path, arms: tuple[str, ...], seed: int) -> None:
     """Rounding errors of the sums must not make the learner refuse a refund that is in the journal."""
     driven, generator = Driven(tmp_path), np.random.default_rng(seed)
-    driven.create(arms=("a",), outcome=OutcomeChoice(0, 1e6, "lower"))
+    driven.create(arms=arms, outcome=OutcomeChoice(0, 1e6, "lower"))
     decisions = driven.decide(size=30)
     for one in decisions:
         driven.tell(one, round(10 ** generator.uniform(-2, 6), 2), word="loss")
     driven.tell(driven.decide()[0], 1e-11, word="loss")
     for one in decisions:
         assert driven.tell(one, 0.0, word="loss", amend=True) == "amended"
-    driven.restart()
-    assert driven["layout"].learner.status.estimated_losses[0] == pytest.approx(0.0, abs=1e-9)
+    driven.restart(snapshot=True)
+    if len(arms) == 1:
+        assert driven["layout"].learner.status.estimated_losses[0] == pytest.approx(0.0, abs=1e-9)
+    else:
+        assert [one.losses for one in known(driven["layout"]).values()] == pytest.approx([0.0, 0.0], abs=1e-9)
+        assert sum(one.reports for one in known(driven["layout"]).values()) == 31
 
 
-def test_what_is_proven_stays_true_when_outcomes_are_replaced(driven: Driven) -> None:
+@pytest.mark.parametrize("is_changed", [False, True], ids=["same arms", "other arms"])
+def test_what_is_proven_stays_true_when_outcomes_are_replaced(driven: Driven, is_changed: bool) -> None:
     """Every outcome is first assumed to be the same. The true ones come late, so nothing is learned in time."""
     driven.create(arms=("a", "b"), outcome=OutcomeChoice(better="lower"), reward_wait=1.0, default_outcome=0.5)
     decisions = []
@@ -266,6 +275,8 @@ def test_what_is_proven_stays_true_when_outcomes_are_replaced(driven: Driven) ->
         decisions += driven.decide(size=10)
         driven.clock.advance(1.0)
         driven.engine.expire()
+    if is_changed:
+        driven.change(add=("c",), retire=("b",))
     for one in decisions:
         assert driven.tell(one, float(one.arm == "b"), word="loss") == "late"
     regret = sum(one.arm == "b" for one in decisions)
@@ -274,18 +285,45 @@ def test_what_is_proven_stays_true_when_outcomes_are_replaced(driven: Driven) ->
     assert measured >= regret
 
 
-def test_silence_is_not_success(driven: Driven) -> None:
+@pytest.mark.parametrize("default", [None, 0.5])
+def test_a_replaced_outcome_adds_to_what_is_proven(driven: Driven, default: float | None) -> None:
+    """It adds 1 + max(0, old - new) / probability in losses. A decision that was given up costs 1 already."""
+    driven.create(outcome=LOSSES, reward_wait=WAIT, default_outcome=default)
+    for _ in range(80):
+        driven.tell_all([OutcomeReport(one.id, "loss", 0.5) for one in driven.decide(size=25)])
+    one, two = driven.decide(size=2)
+    driven.clock.advance(WAIT)
+    while driven.engine.expire():
+        pass
+    driven.tell(one, 0.25, word="loss")
+    driven.tell(two, 0.75, word="loss")
+    expected = 0.0 if default is None else 2 + 0.25 / one.probability
+    assert driven["layout"].more_proven == pytest.approx(expected)
+    driven.tell(two, 0.5, word="loss", amend=True)
+    expected += 1 + 0.25 / two.probability
+    assert driven["layout"].more_proven == pytest.approx(expected)
+    assert driven["layout"].more_measured == 0  # the learner has amended its own estimates
+    driven.decide()
+    proven = driven["layout"].certificates()[0]
+    assert proven == pytest.approx(driven["layout"].learner.certificate() + expected)
+    assert proven < driven["layout"].counts.decisions
+
+
+@pytest.mark.parametrize(("tuning", "sure"), [("shadow", 3), ("means", 1)])
+def test_silence_is_not_success(driven: Driven, tuning: Any, sure: int) -> None:
     """Only successes are reported, and failures expire. An unknown outcome counts as the default."""
-    driven.create(reward_wait=WAIT, default_outcome=0.0)
+    driven.create(reward_wait=WAIT, default_outcome=0.0, tuning=TuningChoice(tuning))
     generator = np.random.default_rng(99)
     for _ in range(20):
         for one in driven.decide(size=100):
             if generator.random() < 0.1:
                 driven.tell(one, 1.0)
+    widths = []
     for found in driven["layout"].estimates():
         assert found is not None
         assert found.low <= 0.9 <= found.high
-        assert found.high - found.low < 0.12
+        widths.append(found.high - found.low)
+    assert sum(width < 0.12 for width in widths) >= sure, "an arm that is chosen often has a narrow interval"
     driven.clock.advance(WAIT)
     before = driven["layout"].estimates()
     while driven.engine.expire():

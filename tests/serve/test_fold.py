@@ -117,13 +117,13 @@ def test_what_another_release_has_written_is_told() -> None:
         rest_of(Entry(0, EntryKind.DECIDED, 1, seq=7, drawn=drawn))
 
 
-@pytest.mark.parametrize("tuning", ["shadow"])
+@pytest.mark.parametrize("tuning", ["means", "shadow"])
 @pytest.mark.parametrize("default", [0.25])
 def test_the_learner_is_the_librarys(tmp_path: Path, tuning: Any, default: float | None) -> None:
     """An FTRL that gets the same batches and reports ends in the same state."""
     driven, generator = Driven(tmp_path), np.random.default_rng(2)
     driven.create(tuning=TuningChoice(tuning), reward_wait=10.0, default_outcome=default, outcome=LOSSES)
-    hand = FTRL(3, TuningChoice(tuning).build(), seed=0)
+    hand = FTRL(3, TuningChoice(tuning).build(), seed=0, provisional=default if tuning == "means" else None)
     told: dict[str, float | None] = {}  # the loss of each decision, None if it was given up
     known: dict[str, Decision] = {}
     for _ in range(150):

@@ -202,14 +202,16 @@ def test_the_exports_are_the_list(served: Served, filled: str, tmp_path: Path) -
 def test_replay_reads_an_export(served: Served, tmp_path: Path, ending: str) -> None:
     """The export has more than one page, and some decisions are still open."""
     name = created(served, f"export-{ending}")
-    for one in decide(served, name, 2500)[:300]:
+    made = decide(served, name, 2500)
+    for one in made[:300]:
         report(served, one, 0.75)
     file = tmp_path / f"export.{ending}"
     file.write_bytes(served.get(f"/v1/experiments/{name}/export.{ending}").content)
     log = replay.read(file)
     assert (log.arm_names, log.arms.size) == (("blue", "green", "red"), 2500)
     assert log.probabilities is not None
-    assert log.probabilities.tolist() == [1 / 3] * 2500
+    assert log.probabilities.tolist() == [one["probability"] for one in made]
+    assert log.probabilities == pytest.approx(1 / 3)
     assert np.isfinite(log.outcomes).sum() == 300
     assert set(log.outcomes[:300]) == {0.75}
     assert (log.outcome_times[:300] >= log.times[:300]).all()

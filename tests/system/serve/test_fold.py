@@ -14,6 +14,8 @@ def test_live_state_is_the_fold_from_nothing_and_from_any_snapshot(
     quick.test_live_state_is_the_fold_from_nothing_and_from_any_snapshot(tmp_path, seed, monkeypatch)
 
 
-@pytest.mark.parametrize(("default", "tuning"), [(None, "shadow"), (None, "advanced"), (0.25, "advanced")])
+@pytest.mark.parametrize(
+    ("default", "tuning"), [(None, "means"), (None, "shadow"), (None, "advanced"), (0.25, "advanced")]
+)
 def test_the_learner_is_the_librarys(tmp_path: Path, tuning: str, default: float | None) -> None:
     quick.test_the_learner_is_the_librarys(tmp_path, tuning, default)

@@ -70,7 +70,8 @@ export function shortened(name, length = 40) {
 }
 
 const TUNINGS = {
-  shadow: "Shadow, the default",
+  means: "Means, the default",
+  shadow: "Shadow, the default of earlier releases",
   advanced: "Advanced, with the strongest proven limit",
   simple: "Simple, the simpler published rule",
   tsallis: "Tsallis, for outcomes without delay",
@@ -82,11 +83,12 @@ export function tuning(name) {
 }
 
 /** The settings of an experiment's outcomes, in a few sentences. */
-export function rules({ outcome, reward_wait: wait, default_outcome: fallback }) {
+export function rules({ outcome, reward_wait: wait, default_outcome: fallback, provisional }) {
   const range = `Outcomes lie between ${total(outcome.lowest)} and ${total(outcome.highest)}, and ${outcome.better} is better.`;
   if (wait === null) return `${range} There is no limit on the wait for an outcome.`;
-  const after = fallback === null ? "After that, the decision ends without one." : `After that, a missing outcome counts as ${total(fallback)}.`;
-  return `${range} Each decision waits ${duration(wait)} for its outcome. ${after}`;
+  const waits = `${range} Each decision waits ${duration(wait)} for its outcome.`;
+  if (fallback === null) return `${waits} After that, the decision ends without one.`;
+  return `${waits} ${provisional ? "Until it comes" : "After that"}, a missing outcome counts as ${total(fallback)}.`;
 }
 
 /** The option that is chosen most, or null if none stands out. */

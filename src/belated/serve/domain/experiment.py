@@ -2,10 +2,9 @@
 
 from bisect import bisect_right
 from functools import cached_property
-from typing import Any, Final, Self, final
+from typing import Any, Self, final
 
 import msgspec
-import numpy as np
 
 from belated.arrays import Floats
 from belated.learner.ftrl import FTRL
@@ -28,19 +27,13 @@ from belated.serve.domain.reporting import Comparison, Reporting
 from belated.serve.domain.settings import ArmChange, Settings, stored_settings
 from belated.serve.domain.timestamps import MICROSECONDS
 
-HEAD_START: Final = 20.0  # the most an arm may be behind when the arms change, and by which the guarantee grows
-
 
 class Era(msgspec.Struct):
-    """A stretch of rounds with the same arms. A change of arms starts a new era and learner (docs/service.md)."""
+    """The time between two changes of the arms."""
 
     seq: int  # the entry it began with
     arms: list[int]  # its arms, as indices into all arms
-    head_start: float  # the largest estimate an arm began with
     earnings: Earnings
-    proven: float = 0.0  # the certificates at its end
-    measured: float = 0.0
-    revised: float = 0.0  # what amended outcomes add to them
 
 
 class Counts(msgspec.Struct):
@@ -75,13 +68,13 @@ class Experiment:
         self.past: list[Era] = []
         self.last_expired = 0  # the newest decision whose wait has ended without a report
         self.revision = 0  # of the last event
-        self._begin_era(created.seq, list(range(len(self.arms))), np.zeros(len(self.arms)))
+        # what replaced outcomes and decisions that missed a change of arms add to the learner's certificates
+        self.more_proven, self.more_measured = 0.0, 0.0
+        self.shared = SharedLearner(self.settings.build_learner(), created.seq)
+        self._begin_era(created.seq, list(range(len(self.arms))))
 
-    def _begin_era(self, seq: int, arms: list[int], losses: Floats) -> None:
-        """Start a new learner with these estimated losses."""
-        blank = FTRL(len(arms), self.settings.tuning.build(), seed=0).snapshot()
-        self.shared = SharedLearner(FTRL.restore({**blank, "estimated_losses": losses.tolist()}), seq)
-        self.era = Era(seq, arms, float(losses.max()), new_earnings(len(arms)))
+    def _begin_era(self, seq: int, arms: list[int]) -> None:
+        self.era = Era(seq, arms, new_earnings(len(arms)))
         self._local = {arm: index for index, arm in enumerate(arms)}
 
     @property
@@ -112,7 +105,8 @@ class Experiment:
             drawn, bold_advantages = rests[0].drawn if rests else None, [rest.bold_advantage for rest in rests]
             self.shared.enter(seqs, seen, arms, probabilities, drawn, bold_advantages, freshness=freshness)
         else:  # its server did not know of the new arms, so each loses at most 1 and teaches nothing
-            era.revised += len(entries)
+            self.more_proven += len(entries)
+            self.more_measured += len(entries)
         for entry, arm, probability in zip(entries, arms, probabilities, strict=True):
             self.chosen[entry.arm or 0] += 1
             if self._assumed is not None:
@@ -137,10 +131,10 @@ class Experiment:
         outcomes, decided_at = self.outcomes, entry.decided_at or 0
         loss = None if entry.value is None else outcomes.loss(entry.value)
         before = None if entry.old is None else outcomes.loss(entry.old)
-        self._teach(entry, loss, before)
+        if self._was_entered(entry):
+            self._teach(entry, loss, before)
+            self._charge(entry, loss, before)
         self._observe(entry, loss, before)
-        if loss is not None and before is not None:  # at most this much, by the proof in docs/theory/service.md
-            self._era_of(entry).revised += 1 + max(0.0, before - loss) / (entry.probability or 1.0)
         if entry.kind in (EntryKind.REPORTED, EntryKind.LATE):
             bucket = bucket_of(entry.at - decided_at)
             self.delays[bucket] += 1
@@ -162,16 +156,29 @@ class Experiment:
             case _:
                 self.counts.amended += 1
 
+    def _was_entered(self, entry: Entry) -> bool:
+        """Whether the learner knows the decision of this outcome. If not, its server had missed a change of arms."""
+        return self._era_of(entry) is self._era_at(entry.decision or 0)
+
     def _teach(self, entry: Entry, loss: float | None, before: float | None) -> None:
-        """Tell the learner, if the decision belongs to its era."""
-        if self._era_of(entry) is not self.era:
-            return
+        """Tell the learner. Outcomes from before a change of arms still teach the arms that stay."""
+        decision, arm = entry.decision or 0, self._local.get(entry.arm or 0)
         if entry.kind in (EntryKind.LATE, EntryKind.AMENDED):
-            self.shared.amend(entry.seq, self._local[entry.arm or 0], entry.probability or 0.0, before, loss or 0.0)
+            if arm is not None:  # a retired arm has nothing left to amend
+                self.shared.amend(entry.seq, decision, arm, entry.probability or 0.0, before, loss or 0.0)
         elif loss is None:
-            self.shared.give_up(entry.seq, entry.decision or 0)
+            self.shared.give_up(entry.seq, decision)
         else:
-            self.shared.tell(entry.seq, entry.decision or 0, loss)
+            self.shared.tell(entry.seq, decision, loss)
+
+    def _charge(self, entry: Entry, loss: float | None, before: float | None) -> None:
+        """Add what a replaced outcome costs the certificates at most, by the proof in docs/theory/service.md."""
+        if loss is None or before is None:
+            return
+        cost = 1 + max(0.0, before - loss) / (entry.probability or 1.0)
+        self.more_proven += cost
+        if self._era_of(entry) is not self.era:  # the learner has amended its present estimates by itself
+            self.more_measured += cost
 
     @cached_property
     def outcomes(self) -> OutcomeRange:
@@ -199,17 +206,18 @@ class Experiment:
 
     def _era_of(self, entry: Entry) -> Era:
         """Return the era that the decision's server knew of."""
-        seen = (entry.decision or 0) if entry.seen is None else entry.seen  # old outcomes do not have `seen`
-        if seen >= self.era.seq:
+        # old outcomes do not have `seen`
+        return self._era_at((entry.decision or 0) if entry.seen is None else entry.seen)
+
+    def _era_at(self, seq: int) -> Era:
+        """Return the era of this entry."""
+        if seq >= self.era.seq:
             return self.era
-        return self.past[bisect_right(self.past, seen, key=lambda era: era.seq) - 1]
+        return self.past[bisect_right(self.past, seq, key=lambda era: era.seq) - 1]
 
     def change_arms(self, entry: Entry) -> None:
-        """Start a new era. The arms that stay keep a head start."""
+        """Begin a new era. The learner goes on with the arms that stay."""
         change = msgspec.json.decode(entry.body or b"", type=ArmChange)
-        self.era.proven, self.era.measured = self._own_certificates()
-        estimates = dict(zip(self.era.arms, self.learner.status.estimated_losses.tolist(), strict=True))
-        self.past.append(self.era)
         retired = {self.arms.index(name) for name in change.retire}
         for name in change.add:
             if name not in self.arms:
@@ -219,10 +227,11 @@ class Experiment:
                 if self.reporting is not None:
                     self.reporting.add_arm()
         added = [self.arms.index(name) for name in change.add]
-        arms = sorted([arm for arm in self.era.arms if arm not in retired] + added)
-        least = min((estimates[arm] for arm in arms if arm in estimates), default=0.0)
-        behind = [min(HEAD_START, estimates.get(arm, least) - least) for arm in arms]
-        self._begin_era(entry.seq, arms, np.array(behind))
+        before, after = self.era.arms, sorted([arm for arm in self.era.arms if arm not in retired] + added)
+        moved = {index: after.index(arm) for index, arm in enumerate(before) if arm in after}
+        self.shared.change_arms(entry.seq, len(after), moved)
+        self.past.append(self.era)
+        self._begin_era(entry.seq, after)
         self.history.next = self.counts.decisions + 1
         self.revision += 1
 
@@ -231,18 +240,12 @@ class Experiment:
         self.closed_at = entry.at
         self.revision += 1
 
-    def _own_certificates(self) -> tuple[float, float]:
-        """Return the present era's proven and measured regret in losses, without amendments."""
-        n, head_start = self.learner.round, self.era.head_start
-        measured = self.learner.measured_certificate() + head_start if n else 0.0
-        return min(float(n), self.learner.certificate() + head_start), min(float(n), max(0.0, measured))
-
     def certificates(self) -> tuple[float, float]:
         """Return the regret bound that is proven and the one that this run's data shows, in losses over all eras."""
-        own_proven, own_measured = self._own_certificates()
-        proven = sum(era.proven + era.revised for era in self.past) + own_proven + self.era.revised
-        measured = sum(era.measured + era.revised for era in self.past) + own_measured
-        return min(float(self.counts.decisions), proven), min(float(self.counts.decisions), measured)
+        most = float(self.counts.decisions)
+        proven = self.learner.certificate() + self.more_proven
+        measured = self.learner.measured_certificate() + self.more_measured
+        return min(most, proven), min(most, max(0.0, measured))
 
     def estimates(self) -> list[LossEstimate | None]:
         """Estimate each arm's mean loss over all its eras, or None while it has few reports."""

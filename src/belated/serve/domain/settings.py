@@ -43,7 +43,8 @@ class OutcomeChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class TuningChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A tuning by name, with its parameters (docs/learner.md)."""
 
-    name: Literal["shadow", "advanced", "simple", "tsallis", "adaptive_exp3", "exp3"] = "shadow"
+    name: Literal["means", "shadow", "advanced", "simple", "tsallis", "adaptive_exp3", "exp3"] = "means"
+    boldness: Positive | UnsetType = UNSET
     scale: Positive | UnsetType = UNSET
     switch_threshold: Positive | UnsetType = UNSET
     eta: Positive | UnsetType = UNSET
@@ -51,6 +52,7 @@ class TuningChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def build(self) -> tunings.Tuning:
         """Build the tuning. Raises InvalidInput if a parameter does not fit."""
         cls: Any = {
+            "means": tunings.Means,
             "shadow": tunings.Shadow,
             "advanced": tunings.Advanced,
             "simple": tunings.Simple,
@@ -58,9 +60,8 @@ class TuningChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "adaptive_exp3": tunings.AdaptiveExp3,
             "exp3": tunings.Exp3,
         }[self.name]
-        given = {
-            name: value for name in ("scale", "switch_threshold", "eta") if (value := getattr(self, name)) is not UNSET
-        }
+        names = ("boldness", "scale", "switch_threshold", "eta")
+        given = {name: value for name in names if (value := getattr(self, name)) is not UNSET}
         unknown = given.keys() - cls.__dataclass_fields__.keys()
         if unknown:
             raise InvalidInput(f"the tuning {self.name} has no {sorted(unknown)[0]}. Leave it out.")
@@ -68,6 +69,9 @@ class TuningChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise InvalidInput("the tuning exp3 needs eta, its learning rate")
         tuning: tunings.Tuning = cls(**given)
         return tuning
+
+
+FORMER_DEFAULT: Final = TuningChoice("shadow")  # until November 2026
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -86,6 +90,28 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     default_outcome: (
         Annotated[float, Meta(description="The outcome to assume when the wait ends. null assumes none.")] | None
     ) = None
+    provisional: (
+        Annotated[
+            bool,
+            Meta(
+                description="Whether a decision counts as the default outcome until its own comes. "
+                "true if there is a default outcome and the tuning is means, unless you say false."
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+
+    @property
+    def is_provisional(self) -> bool:
+        """Whether an open decision counts as the default outcome."""
+        is_possible = self.default_outcome is not None and self.tuning.name == "means"
+        return is_possible and self.provisional is not False
+
+    def build_learner(self) -> FTRL:
+        """Build the learner of the new experiment. Raises InvalidInput or ImproperRule."""
+        default = self.default_outcome if self.is_provisional else None
+        assumed = None if default is None else self.outcome.build().loss(default)
+        return FTRL(len(self.arms), self.tuning.build(), seed=0, provisional=assumed)
 
     def check(self) -> None:
         """Check what the types cannot. Raises InvalidInput."""
@@ -100,21 +126,37 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             if self.reward_wait is None:
                 raise InvalidInput("default_outcome is used when reward_wait ends. Give a reward_wait too.")
             outcomes.check("default_outcome", self.default_outcome)
+        if self.provisional is True and not self.is_provisional:
+            raise InvalidInput("provisional needs a default_outcome and the tuning means. Leave it out.")
         try:
-            FTRL(len(self.arms), self.tuning.build()).distribution()
+            self.build_learner().distribution()
         except ImproperRule as error:
             raise InvalidInput(f"this tuning cannot decide: {error}") from None
+
+
+def is_repeated(existing: Settings, asked: Settings) -> bool:
+    """Whether a request repeats the one that created an experiment.
+
+    A program that creates its experiment at every start, with the default tuning, may have done so with an older
+    release.
+    """
+    if asked.tuning == TuningChoice() and existing.tuning == FORMER_DEFAULT:
+        asked = msgspec.structs.replace(asked, tuning=FORMER_DEFAULT)
+    return asked == existing
 
 
 def stored_settings(body: bytes) -> Settings:
     """The settings of an experiment from its journal entry.
 
-    Entries written before the redesign of November 2026 call the shadow's switch threshold `doubt`.
+    Entries written before the redesign of November 2026 call the shadow's switch threshold `doubt`. All entries name
+    their tuning. If one did not, it would be from a time when the shadow was the default.
     """
     document = msgspec.json.decode(body, type=dict[str, Any])
-    tuning = document.get("tuning")
-    if isinstance(tuning, dict) and "doubt" in tuning:
-        tuning["switch_threshold"] = tuning.pop("doubt")
+    tuning = document.setdefault("tuning", {})
+    if isinstance(tuning, dict):
+        tuning.setdefault("name", FORMER_DEFAULT.name)
+        if "doubt" in tuning:
+            tuning["switch_threshold"] = tuning.pop("doubt")
     return msgspec.convert(document, Settings)
 
 

@@ -10,7 +10,7 @@ from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.fold import Fold
 from belated.serve.domain.refusals import Refusal
-from belated.serve.domain.settings import MAX_ARMS, ArmChange, check_arms
+from belated.serve.domain.settings import MAX_ARMS, ArmChange, check_arms, is_repeated
 from belated.serve.engine.requests import ChangeArms, Close, Create
 
 
@@ -43,7 +43,7 @@ def _creation(request: Create, fold: Fold, at: int) -> Entry | None:
     existing = fold.by_name.get(settings.name)
     if existing is None:
         return Entry(at, EntryKind.CREATED, 0, revision=0, body=msgspec.json.encode(settings))
-    if existing.settings != settings:
+    if not is_repeated(existing.settings, settings):
         raise Refusal("conflict", f"there is an experiment {settings.name!r} with other settings. Choose another name.")
     return None
 

@@ -124,6 +124,7 @@ class ExperimentView(msgspec.Struct):
     tuning: TuningChoice
     reward_wait: float | None
     default_outcome: float | None
+    provisional: Annotated[bool, Meta(description="Whether an open decision counts as the default outcome.")]
     decisions: int
     outstanding: int
     reported: int
@@ -237,6 +238,7 @@ def view(experiment: Experiment, store: StoreView, now: int) -> ExperimentView:
         tuning=settings.tuning,
         reward_wait=settings.reward_wait,
         default_outcome=settings.default_outcome,
+        provisional=settings.is_provisional,
         decisions=counts.decisions,
         outstanding=counts.outstanding,
         reported=counts.reported,
