@@ -55,7 +55,7 @@ latest: ## the check with the newest version of everything, in an environment of
 bench: $(VENV)/bench.stamp $(VENV)/wrk.stamp ## speed and memory, as ratios to peers measured in the same run
 	$(BIN)/python -m benchmarks.run
 
-shadow: $(VENV)/bench.stamp ## the shadow tuning against its rivals on 136 problems, and its cost
+shadow: $(VENV)/bench.stamp ## the regret of the default tuning and the shadow against their rivals, and their cost
 	$(BIN)/python -m benchmarks.run shadow
 
 figures: $(VENV)/test.stamp $(VENV)/browser.stamp ## draw the figures of the documents anew

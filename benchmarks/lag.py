@@ -17,7 +17,7 @@ N_ARMS, N_ROUNDS, SEEDS = 10, 20_000, range(8)
 DELAY = lab.Geometric(10)
 LOSSES: dict[str, lab.Losses] = {"coin flips": lab.Bernoulli(0.3), "sine": lab.Sine(period=2000.0)}
 TUNINGS: dict[str, belated.tunings.Tuning] = {
-    "Shadow": belated.tunings.Shadow(),
+    "Means": belated.tunings.Means(),
     "Advanced": belated.tunings.Advanced(),
 }
 LAGS = (20, 100, 250, 500)

@@ -1,295 +1,302 @@
-"""A bold learner on means, tried beside the shadow (`python -m benchmarks.means_search`, about ten minutes).
+"""How Means was chosen, by comparing designs on problems of their own (`python -m benchmarks.means_search`).
 
-The shadow's bold policy learns from importance weights. This search replaces it by a policy on the arms' means, which
-lost reports cannot mislead, and asks when a learner may trust means.
+The chosen design is kernels/means.py, written here once more with every choice as a parameter. The search stops if
+both do not play the same games. docs/theory/means.md explains the rules.
 
-    bold      x_i in proportion to exp(-boldness n_i kl_i), kl_i from arm i's mean to the lowest one. With boldness 1
-              this is minimum empirical divergence (Honda & Takemura 2011, Bian & Jun 2022)
-    neutral   each mean includes 1 + sqrt(missing reports of the arm) reports of the average arm
-    resets    an arm whose recent reports differ from its earlier ones beyond chance keeps only the recent ones. The
-              recent window is at least `WAITS` times the number of outstanding rounds
-    runs      while the world stands still, a residual says nothing about the next one. Once their products add up
-              beyond chance, a fresh shadow decides for the rest of the game
-    floor     an arm has a probability of at least floor / sqrt(k t)
-
-Nothing here is part of the library. docs/theory/shadow-search.md has the figures.
+    boldness   x_i is in proportion to exp(-boldness n_i kl_i)
+    neutral    a mean includes neutral + missing sqrt(its reports not yet here) reports of the average arm
+    floor      an arm has a probability of at least floor / sqrt(k t)
+    resets     an arm whose recent reports differ by so many standard deviations forgets the earlier ones. The recent
+               ones are `window`, at least `waits` times those outstanding
+    runs       a fresh shadow decides once residuals that are some `run` reports apart have products that add up to
+               more than (runs + growth ln(1 + reports)) sqrt(calm + their squares). The weight of a residual is
+               n / (n + doubt), for an arm with n reports
+    centred    1 if the shadow learns from centred estimates, where x (rounds of the shadow) is at least `sure`
+    paid_back  1 if the other arms get what those gain by it, which makes the estimates unbiased
+    alarm      the lead that raises it, in sqrt(k t)
+    by_lead    how much of the lead, divided by t, is played uniformly
 """
 
 import math
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from belated import baselines, kernels, lab
-from belated.arrays import Floats
-from belated.lab.problems.losses import flip
-from belated.tunings import Advanced, Shadow, Simple, Tsallis, schedule
+from belated import kernels, lab
+from belated.arrays import Floats, Integers
+from belated.kernels import LOSSES, ON_MEANS, X
+from belated.kernels import means as chosen
+from belated.kernels.arithmetic import lowest, total
+from belated.kernels.compiling import Policies, Record, Records
+from belated.kernels.game import Links
+from belated.kernels.means import COUNT, MISSING, RECENT_COUNT, RECENT_SUM, SUM
+from belated.kernels.shadow import BOLD, CAREFUL, bold_advantage, is_careful_ahead, measure
+from belated.learner.state import blank
+from belated.tunings import Advanced, Means, Shadow, Simple, Tsallis, schedule
+from benchmarks.shadow import families
 from benchmarks.shadow_search import Made, problems, trap, walk
+from benchmarks.worlds import Coins, MeansRule, Moving, geometric_mean, mean_regret, switching, thompson
 
-N, SEEDS, SIZES = 20_000, (11, 12, 13, 14), (2, 10, 50)
-WINDOW, WAITS, FEWEST, RUN = 100, 4, 10, 32  # reports in the recent window, and in a run
-COUNT, SUM, RECENT_COUNT, RECENT_SUM, MISSING = range(5)  # the rows of `means`
-BOLD, CAREFUL = 0, 1
-Links = NDArray[np.int32]
+N, SHORT, SEEDS, SIZES = 20_000, 5000, (11, 12, 13, 14), (2, 10, 50)
 
 
 class Design(NamedTuple):
-    """Thresholds in standard deviations. Infinite means never."""
+    """The choices, by default the chosen ones. Infinite means never."""
 
-    boldness: float = 1.5
-    resets: float = math.inf
-    runs: float = math.inf
-    floor: float = 0.0
+    boldness: float = Means().boldness
+    neutral: float = chosen.NEUTRAL
+    missing: float = 0.0
+    floor: float = chosen.FLOOR
+    resets: float = chosen.RESET
+    window: float = chosen.WINDOW
+    waits: float = chosen.WAITS
+    runs: float = 1.0
+    growth: float = 0.4
+    calm: float = 16.0
+    run: float = chosen.RUN
+    doubt: float = 5.0
+    centred: float = 1.0
+    sure: float = chosen.SURE
+    paid_back: float = 0.0
+    alarm: float = chosen.ALARM
+    by_lead: float = chosen.DOUBT
 
 
+DESIGN = np.dtype([(name, np.float64) for name in Design._fields])
 DESIGNS = {
-    "shadow (the default today)": None,
-    "means": Design(),
-    "means, resets": Design(resets=4.0),
-    "means, resets, runs": Design(resets=4.0, runs=4.0),
-    "the same, floor 0.1": Design(resets=4.0, runs=4.0, floor=0.1),
+    "chosen": Design(),
+    "boldness 1": Design(boldness=1.0),
+    "boldness 2": Design(boldness=2.0),
+    "neutral 1 + sqrt(missing)": Design(neutral=1.0, missing=1.0),
+    "no floor": Design(floor=0.0),
+    "floor not raised by the lead": Design(by_lead=0.0),
+    "no resets": Design(resets=math.inf),
+    "runs beyond 4 deviations": Design(runs=4.0, growth=0.0),
+    "runs of 32 reports": Design(run=32.0),
+    "plain estimates in the shadow": Design(centred=0.0),
+    "centred estimates, paid back": Design(paid_back=1.0),
+    "alarm at a third": Design(alarm=chosen.ALARM / 3),
 }
 
 
 @kernels.compiled
-def _shrunk(means: Floats, x: Floats) -> float:
-    """Write the arms' means, each with its neutral reports, into x. Returns the lowest."""
-    total = seen = 0.0
+def _mix(x: Floats, policy: Floats, mass: float, design: Record, lead: float, t: int) -> None:
+    share = min(1.0, design.floor * math.sqrt(x.shape[0] / t) + design.by_lead * max(0.0, lead) / t)
     for i in range(x.shape[0]):
-        if means[COUNT, i] > 0:
-            total += means[SUM, i] / means[COUNT, i]
-            seen += 1
-    neutral = total / seen if seen > 0 else 0.5
-    lowest = 1.0
+        x[i] = (1 - share) / mass * policy[i] + share / x.shape[0]
+
+
+@kernels.compiled
+def _solve_means(design: Record, means: Floats, lead: float, t: int) -> None:
+    """Write the distribution of round t on the means into its row X."""
+    x, seen = means[X], 0
     for i in range(x.shape[0]):
-        extra = 1 + math.sqrt(means[MISSING, i])
+        x[i] = means[SUM, i] / max(means[COUNT, i], 1.0)
+        seen += means[COUNT, i] > 0
+    neutral = total(x) / seen if seen > 0 else 0.5
+    for i in range(x.shape[0]):
+        extra = design.neutral + design.missing * math.sqrt(means[MISSING, i])
         x[i] = (means[SUM, i] + extra * neutral) / (means[COUNT, i] + extra)
-        lowest = min(lowest, x[i])
-    return lowest
+    q = lowest(x)
+    for i in range(x.shape[0]):
+        extra = design.neutral + design.missing * math.sqrt(means[MISSING, i])
+        u = (2 * q + x[i]) / 3
+        kl = (x[i] - q) * (x[i] - q) / (2 * u * (1 - u) + 1e-12)
+        x[i] = kernels.exp(-min(chosen.FARTHEST, design.boldness * (means[COUNT, i] + extra) * kl))
+    mass = total(x)
+    for i in range(x.shape[0]):
+        if means[COUNT, i] == 0:
+            x[i] = min(x[i], mass / x.shape[0])
+    _mix(x, x, total(x), design, lead, t)
 
 
 @kernels.compiled
-def _bold(means: Floats, x: Floats, cdf: Floats, t: int, boldness: float, floor: float) -> None:
-    """x_i in proportion to exp(-boldness n_i kl_i). kl(p, q) is close to (p - q)^2 / 2u(1 - u) at u = (2q + p) / 3."""
-    k = x.shape[0]
-    q = _shrunk(means, x)
-    for i in range(k):
-        n_i, u = means[COUNT, i] + 1 + math.sqrt(means[MISSING, i]), (2 * q + x[i]) / 3
-        kl = (x[i] - q) ** 2 / (2 * u * (1 - u) + 1e-12)
-        x[i] = math.exp(-min(600.0, boldness * n_i * kl))
-    kernels.normalise(x, cdf)
-    share = min(1.0, floor * math.sqrt(k / t))
-    for i in range(k):
-        x[i] = (1 - share) * x[i] + share / k
-    kernels.normalise(x, cdf)
+def _choose_stage(design: Record, clock: Record, policies: Policies, t: int, backlog: int) -> int:
+    """Solve for round t. Returns the row that is played."""
+    state = clock.means
+    if state.stage < chosen.CAREFUL_STAGE and state.is_over:
+        chosen._begin(clock, policies, chosen.CAREFUL_STAGE, t, backlog)
+    elif state.stage == chosen.MEANS_STAGE and state.is_moving:
+        chosen._begin(clock, policies, chosen.SHADOW_STAGE, t, backlog)
+    if state.stage == chosen.MEANS_STAGE:
+        _solve_means(design, policies[ON_MEANS], state.lead, t)
+        return ON_MEANS
+    alpha, beta = math.sqrt(t - state.start), state.scale * math.sqrt(backlog - state.start_backlog)
+    chosen._lift(policies)
+    kernels.argmin(policies[CAREFUL], alpha, beta, clock.solves)
+    if state.stage == chosen.CAREFUL_STAGE:
+        policies[BOLD, X] = policies[CAREFUL, X]
+        return CAREFUL
+    kernels.argmin(policies[BOLD], alpha, 0.0, clock.solves)
+    leader = policies[CAREFUL if is_careful_ahead(clock.shadow) else BOLD, X]
+    _mix(policies[ON_MEANS, X], leader, total(leader), design, state.lead, t)
+    return ON_MEANS
 
 
 @kernels.compiled
-def _learn(means: Floats, arm: int, loss: float, window: float, resets: float) -> None:
-    """Take in a report, and forget the earlier ones if the recent ones contradict them."""
-    keep = 1 - 1 / (window + 1)
+def _watch(design: Record, clock: Record, means: Floats, arm: int, loss: float) -> None:
+    """Add up the products of neighbouring residuals."""
+    state, count = clock.means, means[COUNT, arm]
+    residual = (loss - (means[SUM, arm] + 2 * chosen._average(clock)) / (count + 2)) * count / (count + design.doubt)
+    product = residual * state.run
+    state.products, state.squares = state.products + product, state.squares + product * product
+    state.run = state.run * (1 - 1 / design.run) + residual
+    threshold = design.runs + design.growth * math.log(1.0 + clock.reported)
+    if state.products > threshold * math.sqrt(design.calm + state.squares):
+        state.is_moving = 1
+
+
+@kernels.compiled
+def _remember(design: Record, means: Floats, arm: int, loss: float, outstanding: int) -> None:
+    """Take a report into an arm's mean, and forget the earlier ones if the recent ones contradict them."""
+    keep = 1 - 1 / (max(design.window, design.waits * outstanding) + 1)
     means[MISSING, arm] -= 1
-    means[COUNT, arm] += 1
-    means[SUM, arm] += loss
+    means[COUNT, arm], means[SUM, arm] = means[COUNT, arm] + 1, means[SUM, arm] + loss
     means[RECENT_COUNT, arm] = means[RECENT_COUNT, arm] * keep + 1
     means[RECENT_SUM, arm] = means[RECENT_SUM, arm] * keep + loss
     count, recent = means[COUNT, arm], means[RECENT_COUNT, arm]
-    if recent < FEWEST or count <= 2 * recent:
+    if recent < chosen.FEWEST or count <= 2 * recent:
         return
-    older = count - recent
-    gap = means[RECENT_SUM, arm] / recent - (means[SUM, arm] - means[RECENT_SUM, arm]) / older
+    earlier = count - recent
+    gap = means[RECENT_SUM, arm] / recent - (means[SUM, arm] - means[RECENT_SUM, arm]) / earlier
     pooled = (means[SUM, arm] + 1) / (count + 2)
-    if gap * gap > resets * resets * pooled * (1 - pooled) * (1 / older + 0.5 / recent):
-        means[COUNT, arm] = recent
-        means[SUM, arm] = means[RECENT_SUM, arm]
+    if gap * gap > design.resets * design.resets * pooled * (1 - pooled) * (1 / earlier + 0.5 / recent):
+        means[COUNT, arm], means[SUM, arm] = recent, means[RECENT_SUM, arm]
 
 
 @kernels.compiled
-def _shadow(policies: Floats, cdf: Floats, alpha: float, beta: float, lead: float, squares: float) -> int:
-    """Solve for both policies of the shadow. Returns the one that decides."""
-    kernels.argmin(policies[BOLD], alpha, 0.0, 0)
-    kernels.argmin(policies[CAREFUL], alpha, beta, 0)
-    played = CAREFUL if lead > 1.5 * math.sqrt(1 + squares) else BOLD
-    kernels.normalise(policies[played, kernels.X], cdf)
-    return played
+def _learn_in_shadow(design: Record, clock: Record, policies: Policies, s: int, drawn: Floats) -> None:
+    """Take the report of round s into the estimates. `drawn` has its arm, probability, advantage, centre and loss."""
+    state, arm, centre, loss = clock.means, int(drawn[0]), drawn[3], drawn[4]
+    is_centred = state.stage == chosen.SHADOW_STAGE and design.centred > 0
+    is_sure = is_centred and drawn[1] * (s + 1 - state.start) >= design.sure
+    for j in range(ON_MEANS):
+        policies[j, LOSSES, arm] += (loss - centre if is_sure else loss) / drawn[1]
+        for i in range(policies.shape[2]):  # with the probabilities of now, because those of then are not kept
+            if is_centred and design.paid_back > 0 and policies[ON_MEANS, X, i] * (s + 1 - state.start) < design.sure:
+                policies[j, LOSSES, i] -= centre
+    measure(clock, loss, drawn[2])
+
+
+@kernels.compiled
+def _learn(design: Record, clock: Record, policies: Policies, s: int, drawn: Floats, t: int, allowed: float) -> None:
+    """Take in the report of round s, which comes at the end of round t. The alarm is raised beyond what is allowed."""
+    state, means, arm, loss = clock.means, policies[ON_MEANS], int(drawn[0]), drawn[4]
+    means[LOSSES, arm] += (loss - drawn[3]) / drawn[1]
+    state.centres += drawn[3]
+    if not state.is_over:
+        state.lead = clock.suffered + loss - state.centres - chosen._lowest_estimate(means)
+        state.is_over = state.lead > allowed
+    if state.stage > chosen.MEANS_STAGE and s >= state.start:
+        _learn_in_shadow(design, clock, policies, s, drawn)
+    _watch(design, clock, means, arm, loss)
+    _remember(design, means, arm, loss, t + 1 - clock.reported)
+    clock.reported, clock.suffered = clock.reported + 1, clock.suffered + loss
 
 
 @kernels.compiled
 def play(
+    designs: Records,
+    clocks: Records,
+    policies: Policies,
     losses: Floats,
-    lost: NDArray[np.bool_],
     uniforms: Floats,
     first: Links,
     following: Links,
-    backlog: Floats,
-    boldness: float,
-    resets: float,
-    runs: float,
-    floor: float,
+    backlog: Integers,
 ) -> float:
-    """The sum of <x_t, l_t> over a whole game. lost[t, i] says that the report of arm i in round t never comes."""
-    n, k = losses.shape
-    means, bold, cdf = np.zeros((5, k)), np.empty(k), np.empty(-(-k // kernels.BLOCK))
-    policies = np.zeros((2, kernels.ROWS, k))
-    policies[:, kernels.V] = 0.5 * math.log(k)
-    arms, x_drawn, advantage = np.zeros(n, np.int64), np.zeros(n), np.zeros(n)
-    suffered = paid = run = products = product_squares = lead = squares = 0.0
-    reported, start = 0, n  # `start` is the first round of the shadow
+    """The sum of <x_t, l_t> over a whole game."""
+    (n, k), design, clock, paid = losses.shape, designs[0], clocks[0], 0.0
+    cdf, drawn = np.empty(-(-k // kernels.BLOCK)), np.empty((n, 5))
     for t in range(n):
-        x = bold
-        if t < start:
-            _bold(means, bold, cdf, t + 1, boldness, floor)
-        else:
-            beta = 3 * math.sqrt((backlog[t] - backlog[start]) / math.log(k))
-            x = policies[_shadow(policies, cdf, math.sqrt(t + 1.0 - start), beta, lead, squares), kernels.X]
+        x = policies[_choose_stage(design, clock, policies, t + 1, backlog[t]), X]
+        clock.solves += 1
+        kernels.normalise(x, cdf)
         arm = kernels.draw(x, cdf, uniforms[t])
-        arms[t], x_drawn[t] = arm, x[arm]
-        advantage[t] = (policies[BOLD, kernels.X, arm] - policies[CAREFUL, kernels.X, arm]) / x[arm]
-        means[MISSING, arm] += 1
+        drawn[t, 0], drawn[t, 1], drawn[t, 4] = arm, x[arm], losses[t, arm]
+        drawn[t, 2], drawn[t, 3] = bold_advantage(policies, arm, x[arm]), chosen._average(clock)
+        policies[ON_MEANS, MISSING, arm] += 1
         paid += kernels.expectation(x, losses[t])
+        allowed = design.alarm * math.sqrt(k * (t + 1)) + math.sqrt(backlog[t] * math.log(k)) + k
         s = first[t]
         while s >= 0:
-            a = arms[s]
-            if not lost[s, a]:
-                loss, mean = losses[s, a], suffered / reported if reported else 0.5
-                residual = loss - (means[SUM, a] + 2 * mean) / (means[COUNT, a] + 2)
-                products += residual * run
-                product_squares += (residual * run) ** 2
-                run = run * (1 - 1 / RUN) + residual
-                if start == n and products > runs * math.sqrt(1 + product_squares):
-                    start = t + 1
-                counted = backlog[t] - backlog[t - 1] if t > 0 else 0.0
-                _learn(means, a, loss, max(WINDOW, WAITS * counted), resets)
-                if s >= start:
-                    policies[:, kernels.LOSSES, a] += loss / x_drawn[s]
-                    lead += (loss - mean) * advantage[s]
-                    squares += ((loss - mean) * advantage[s]) ** 2
-                suffered, reported = suffered + loss, reported + 1
+            _learn(design, clock, policies, s, drawn[s], t, allowed)
             s = following[s]
     return paid
 
 
-def regret(problem: lab.Problem, design: Design | None, lost: NDArray[np.bool_] | None = None) -> float:
-    """The mean regret of a design over the seeds."""
-    if design is None and lost is None:
-        return float(lab.play(Shadow(), problem, SEEDS, checkpoints=[problem.n_rounds]).mean[-1])
-    found = []
-    for seed in SEEDS:
-        delays = problem.draw_delays(seed)
-        losses = np.ascontiguousarray(np.vstack(list(problem.loss_blocks(seed, delays))))
-        nothing = np.zeros(losses.shape, np.bool_) if lost is None else lost
-        backlog = schedule(Advanced(3.0), problem.n_arms, delays).backlog.astype(float)
-        uniforms = np.random.default_rng(seed).random(problem.n_rounds)
-        settings = design or Design(runs=-1.0)  # beyond chance at the first report: the shadow from then on
-        paid = play(losses, nothing, uniforms, *kernels.arrivals(delays), backlog, *settings)
-        found.append(paid - losses.sum(axis=0).min())
-    return float(np.mean(found))
+def regrets(problem: lab.Problem, seed: int, designs: tuple[Design, ...] = tuple(DESIGNS.values())) -> list[float]:
+    """The regret of every design in one game."""
+    delays, k = problem.draw_delays(seed), problem.n_arms
+    losses = np.ascontiguousarray(np.vstack(list(problem.loss_blocks(seed, delays))))
+    uniforms, backlog = np.random.default_rng(seed).random(problem.n_rounds), schedule(Means(), k, delays).backlog
+    (first, following), best = kernels.arrivals(delays), float(losses.sum(axis=0).min())
+    settings = [(np.array([design], DESIGN), *blank(k, Means())) for design in designs]
+    return [play(*setting, losses, uniforms, first, following, backlog) - best for setting in settings]
 
 
-@dataclass(frozen=True)
-class Coins(lab.Losses):
-    """Coin flips. One arm, drawn at random, has a lower mean."""
-
-    mean: float
-    gap: float
-
-    def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Floats]:
-        """The whole matrix."""
-        means = np.full(n_arms, self.mean)
-        means[generator.integers(n_arms)] -= self.gap
-        yield flip(generator, np.broadcast_to(means, (n_rounds, n_arms)))
+def check() -> None:
+    """Stop if the chosen design is not what the library plays, while the world stands still, moves and swings."""
+    for losses in (Coins(0.5, 0.1), lab.Shifting(0.3, 6), lab.Wave()):
+        problem = lab.Problem(losses, lab.Geometric(50), 5, N)
+        ours, library = regrets(problem, 1, (Design(),))[0], mean_regret(Means(), problem, [1])
+        if abs(ours - library) > 1e-6:
+            raise SystemExit(f"{losses}: this search has {ours} where kernels/means.py has {library}. Make them alike")
 
 
-def moves(gap: float, phases: int) -> lab.Losses:
-    """Coin flips whose best arm changes in every phase."""
-
-    def make(k: int, n: int, _d: int, generator: np.random.Generator) -> Floats:
-        best = np.cumsum(generator.integers(1, k, phases)) % k
-        return flip(generator, np.where(np.arange(k) == best[np.arange(n) * phases // n, None], 0.5 - gap, 0.5))
-
-    return Made(make)
-
-
-def drift(turns: float) -> lab.Losses:
+def drift(turns: float) -> MeansRule:
     """Means that swing slowly, each arm with a phase of its own."""
-
-    def make(k: int, n: int, _d: int, generator: np.random.Generator) -> Floats:
-        angle = np.arange(n)[:, None] / n * turns + generator.random(k)
-        return flip(generator, 0.5 + 0.3 * np.sin(2 * np.pi * angle))
-
-    return Made(make)
+    return lambda k, n, rng: 0.5 + 0.3 * np.sin(2 * np.pi * (np.arange(n)[:, None] / n * turns + rng.random(k)))
 
 
-def riser(k: int, n: int, _d: int, generator: np.random.Generator) -> Floats:
+def riser(k: int, n: int, _generator: np.random.Generator) -> Floats:
     """The second arm becomes the best after a third of the game. The best until then stays as it is."""
     means = np.full((n, k), 0.6)
     means[:, 0], means[n // 3 :, 1] = 0.5, 0.35
-    return flip(generator, means)
+    return means
 
 
-def groups() -> dict[str, dict[str, tuple[lab.Losses, lab.Delays]]]:
-    """Worlds that stand still, that move, and the shadow's own search problems."""
-    waits = {"no delay": lab.NoDelay(), "geometric 100": lab.Geometric(100), "fixed 1000": lab.Fixed(1000)}
+def groups() -> Iterator[tuple[str, list[lab.Problem]]]:
+    """Worlds that stand still, that move, the shadow's own search problems, and the short games of shadow.py."""
+    waits = lab.NoDelay(), lab.Geometric(100), lab.Fixed(1000)
     rates = ((0.05, 0.03), (0.5, 0.1), (0.7, 0.2), (0.95, 0.05), (0.3, 0.1), (0.9, 0.3))
-    worlds = {"2 phases": moves(0.3, 2), "5 phases": moves(0.2, 5), "20 phases": moves(0.3, 20), "drift": drift(1)}
-    worlds |= {"fast drift": drift(4), "walk": Made(walk), "trap": Made(trap), "riser": Made(riser)}
-    return {
-        "still": {f"{m} {g} {name}": (Coins(m, g), delays) for m, g in rates for name, delays in waits.items()},
-        "moving": {f"{w} {name}": (rule, waits[name]) for w, rule in worlds.items() for name in list(waits)[:2]},
-        "hard": problems(N),
-    }
+    switches = switching(2, 0.3, 0.5), switching(5, 0.2, 0.5), switching(20, 0.3, 0.5)
+    rules = *map(Moving, (*switches, drift(1), drift(4), riser)), Made(walk), Made(trap)
+    for k in SIZES:
+        yield "still", [lab.Problem(Coins(*rate), wait, k, N) for rate in rates for wait in waits]
+    for k in SIZES:
+        yield "moving", [lab.Problem(rule, wait, k, N) for rule in rules for wait in waits[:2]]
+    for k in SIZES:
+        yield "hard", [lab.Problem(*world, k, N) for world in problems(N).values()]
+    for k in (*SIZES, 200):
+        yield "families", [lab.Problem(*world, k, SHORT) for world in families(SHORT).values()]
 
 
-def ratios(group: str, problem: lab.Problem) -> list[float]:
-    """The regret of every design over its rival's. At least sqrt(n) each, unless the world stands still."""
-    rivals: dict[str, tuple[Any, ...]] = {"moving": (Tsallis(), Shadow()), "hard": (Tsallis(), Simple(), Advanced())}
-    players = rivals.get(group, (lambda k, seed: baselines.ThompsonSampling(k, seed=seed),))
-    best = min(float(lab.play(player, problem, SEEDS, checkpoints=[N]).mean[-1]) for player in players)
-    least = 5.0 if group == "still" else math.sqrt(N)
-    return [max(regret(problem, design), least) / max(best, least) for design in DESIGNS.values()]
-
-
-def lost_reports() -> None:
-    """Print the regret with lost reports of one arm or of all but the best, over that with nothing lost."""
-    print("regret with a share of the reports lost / with nothing lost, the worst of three problems")
-    for k in (2, 10):
-        for share in (0.1, 0.3, 0.5):
-            cells = [max(_with_lost(design, k, share)) for design in DESIGNS.values()]
-            print(f"  k = {k:2}, {share:.0%} lost: " + "".join(f"{cell:8.2f}" for cell in cells))
-
-
-def _with_lost(design: Design | None, k: int, share: float) -> Iterator[float]:
-    for mean, gap in ((0.6, 0.1), (0.95, 0.05), (0.1, 0.05)):
-        problem = lab.Problem(lab.Bernoulli(gap, mean), lab.Fixed(10), k, N)
-        whole = regret(problem, design, np.zeros((N, k), np.bool_))
-        chance = np.random.default_rng(1).random((N, k)) < share
-        for victims in (np.arange(k) == 1, np.arange(k) == 0, np.arange(k) > 0):
-            yield regret(problem, design, chance & victims) / whole
+def ratios(group: str, problem: lab.Problem) -> Floats:
+    """The regret of every design over its best rival's. At least sqrt(n) each, unless the world stands still."""
+    rivals: dict[str, tuple[Any, ...]] = {"still": (thompson,), "moving": (Tsallis(), Shadow())}
+    players = rivals.get(group, (Tsallis(), Simple(), Advanced()))
+    best = min(mean_regret(player, problem, SEEDS) for player in players)
+    least = 5.0 if group == "still" else math.sqrt(problem.n_rounds)
+    mean = np.mean([regrets(problem, seed) for seed in SEEDS], axis=0)
+    return np.asarray(np.maximum(mean, least) / max(best, least))
 
 
 def main() -> None:
     """Print the worst ratio and the geometric mean of each design, for each group and number of arms."""
-    lost_reports()
-    columns: dict[str, Floats] = {}
-    for group, worlds in groups().items():
-        for k in SIZES:
-            found = [lab.Problem(*world, k, N) for world in worlds.values()]
-            with ThreadPoolExecutor(2) as pool:
-                rows = list(pool.map(lambda problem, group=group: ratios(group, problem), found))
-            columns[f"{group}, k = {k}"] = np.array(rows)
-            print(f"\r  {group}, k = {k}", end="", file=sys.stderr, flush=True)
-    print("\rratio to Thompson sampling (still), to the best of blind and shadow (moving), and to the best of blind,")
-    print("simple and advanced (hard). Worst, geometric mean")
-    for i, name in enumerate(DESIGNS):
-        print(f"  {name}")
-        for column, table in columns.items():
-            worst, mean = table[:, i].max(), np.exp(np.log(table[:, i]).mean())
-            print(f"    {column:18} {worst:6.2f} {mean:6.2f}")
+    check()
+    print("ratio to Thompson sampling (still), to the best of blind and shadow (moving), and to the best of blind,")
+    print(f"simple and advanced (hard, and families with n = {SHORT:,}). Worst, geometric mean")
+    letters = dict(zip("abcdefghijklmnop", DESIGNS, strict=False))
+    print("\n".join(f"  {letter}  {name}" for letter, name in letters.items()))
+    print(f"  {'':16}" + "".join(f"{letter:>12}" for letter in letters))
+    for group, found in groups():
+        with ThreadPoolExecutor(2) as pool:
+            table = np.array(list(pool.map(lambda problem, group=group: ratios(group, problem), found)))
+        cells = (f"{column.max():6.2f}{geometric_mean(column):6.2f}" for column in table.T)
+        print(f"  {group:8} k = {found[0].n_arms:3}" + "".join(cells), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""The shadow's regret on problems that it was not tuned on, and its cost.
+"""The regret of the shadow and of the default against their rivals, and the cost of both.
 
-The settings of belated.tunings.Shadow were chosen on the problems of shadow_search.py. These are others.
+The settings of belated.tunings.Shadow were chosen on the problems of shadow_search.py. These are others. Those of
+belated.tunings.Means were chosen on the problems of means_search.py, which include the games of 5,000 rounds here.
 """
 
 import math
@@ -15,12 +16,14 @@ import belated
 from belated import lab
 from benchmarks.judging import best_of, judge, timed
 from benchmarks.learner import ours
+from benchmarks.worlds import geometric_mean, mean_regret
 
 RIVALS = {
     "blind": belated.tunings.Tsallis(),
     "simple": belated.tunings.Simple(),
     "advanced": belated.tunings.Advanced(),
 }
+PLAYERS = {**RIVALS, "shadow": belated.tunings.Shadow(), "default": belated.tunings.DEFAULT}
 SEEDS = range(1000, 1008)
 
 
@@ -52,33 +55,35 @@ def ratios(n_arms: int, n_rounds: int) -> list[list[float]]:
 
     def regrets(family: tuple[lab.Losses, lab.Delays]) -> list[float]:
         problem = lab.Problem(*family, n_arms, n_rounds)
-        players = [*RIVALS.values(), belated.tunings.Shadow()]
-        return [float(lab.play(player, problem, SEEDS, checkpoints=[n_rounds]).mean[-1]) for player in players]
+        return [mean_regret(player, problem, SEEDS) for player in PLAYERS.values()]
 
-    print(f"\n  k = {n_arms}, n = {n_rounds:,}{'':18}" + "".join(f"{name:>9}" for name in (*RIVALS, "shadow", "ratio")))
+    print(f"\n  k = {n_arms}, n = {n_rounds:,}{'':18}" + "".join(f"{name:>9}" for name in (*PLAYERS, "ratios")))
     found, least = [], math.sqrt(n_rounds)
     with ThreadPoolExecutor(2) as pool:
         for name, row in zip(families(n_rounds), pool.map(regrets, families(n_rounds).values()), strict=True):
-            found.append([max(regret, least) / max(min(row[:-1]), least) for regret in row])
-            print(f"  {name:34}" + "".join(f"{regret:9,.0f}" for regret in row) + f"{found[-1][-1]:9.2f}", flush=True)
+            found.append([max(regret, least) / max(min(row[: len(RIVALS)]), least) for regret in row])
+            cells = "".join(f"{regret:9,.0f}" for regret in row)
+            print(f"  {name:34}{cells}{found[-1][-2]:9.2f}{found[-1][-1]:6.2f}", flush=True)
     return found
 
 
 def regret() -> None:
     """The worst ratio and the geometric mean over all families, sizes and horizons."""
     print(
-        f"\nshadow: mean regret of {len(SEEDS)} games, and its ratio to the best of the others (at least sqrt(n) each)"
+        f"\nregret: the mean of {len(SEEDS)} games, and its ratio to the best of three rivals (at least sqrt(n) each)"
     )
     everyone = {(k, n): np.array(ratios(k, n)) for k in (2, 10, 50, 200) for n in (5000, 50_000)}
-    print(f"\n  worst ratio, geometric mean{'':10}" + "".join(f"{name:>16}" for name in (*RIVALS, "shadow")))
+    print(f"\n  worst ratio, geometric mean{'':10}" + "".join(f"{name:>16}" for name in PLAYERS))
     for (k, n), table in everyone.items():
-        cells = zip(table.max(axis=0), np.exp(np.log(table).mean(axis=0)), strict=True)
+        cells = zip(table.max(axis=0), map(geometric_mean, table.T), strict=True)
         print(f"  k = {k:3}, n = {n:6,}{'':17}" + "".join(f"{worst:9.2f},{mean:6.2f}" for worst, mean in cells))
-    found = {key: table[:, -1] for key, table in everyone.items()}
-    judge("k = 2: worst ratio", max(max(row) for (k, _), row in found.items() if k == 2), 3.0, "x", at_most=True)
-    judge("k >= 10: worst ratio", max(max(row) for (k, _), row in found.items() if k > 2), 2.0, "x", at_most=True)
-    everything = np.concatenate(list(found.values()))
-    judge("geometric mean of all ratios", float(np.exp(np.log(everything).mean())), 1.3, "x", at_most=True)
+    for name, bars in {"shadow": (3.0, 2.0, 1.3), "default": (1.7, 1.4, 0.85)}.items():
+        found = {key: table[:, list(PLAYERS).index(name)] for key, table in everyone.items()}
+        few, many = (max(max(row) for (k, _), row in found.items() if (k == 2) == is_two) for is_two in (True, False))
+        judge(f"{name}, k = 2: worst ratio", few, bars[0], "x", at_most=True)
+        judge(f"{name}, k >= 10: worst ratio", many, bars[1], "x", at_most=True)
+        mean = geometric_mean(np.concatenate(list(found.values())))
+        judge(f"{name}: geometric mean of all ratios", mean, bars[2], "x", at_most=True)
 
 
 def game_time(tuning: belated.tunings.Tuning, problem: lab.Problem) -> Callable[[], float]:
@@ -93,18 +98,21 @@ def game_time(tuning: belated.tunings.Tuning, problem: lab.Problem) -> Callable[
 
 
 def cost() -> None:
-    """A round with a shadow, in rounds of the advanced tuning."""
-    print("\nshadow: a round, in rounds of the advanced tuning")
+    """A round of the shadow in rounds of the advanced tuning, and one of the default in rounds of the shadow."""
+    print("\na round of the shadow, in rounds of the advanced tuning, and of the default, in rounds of the shadow")
+    tunings = belated.tunings.Advanced(), belated.tunings.Shadow(), belated.tunings.DEFAULT
     for k, n in ((2, 100_000), (10, 100_000), (100, 30_000), (1000, 5000)):
         for name, family in {
             "coin flips": (lab.Bernoulli(0.1), lab.Geometric(100)),
             "wave": (lab.Wave(), lab.Fixed(100)),
         }.items():
             problem = lab.Problem(*family, k, n)
-            advanced, shadow = best_of(
-                12, *(game_time(t, problem) for t in (belated.tunings.Advanced(), belated.tunings.Shadow()))
-            )
-            judge(f"k = {k}: compiled game, {name}", shadow / advanced, 2.2, "x", at_most=True)
-        plays = [ours(k, 100, tuning) for tuning in (belated.tunings.Advanced(), belated.tunings.Shadow())]
-        advanced, shadow = best_of(20, *(partial(timed, 1000, play) for play in plays))
-        judge(f"k = {k}: ask + tell, feedback 100 rounds late", shadow / advanced, 2.2, "x", at_most=True)
+            judge_cost(f"k = {k}: compiled game, {name}", *best_of(12, *(game_time(t, problem) for t in tunings)))
+        plays = [ours(k, 100, tuning) for tuning in tunings]
+        judge_cost(f"k = {k}: ask + tell, 100 late", *best_of(20, *(partial(timed, 1000, play) for play in plays)))
+
+
+def judge_cost(name: str, advanced: float, shadow: float, default: float) -> None:
+    """Judge the times of a round."""
+    judge(f"{name}, the shadow", shadow / advanced, 2.2, "x", at_most=True)
+    judge(f"{name}, the default", default / shadow, 1.3, "x", at_most=True)
