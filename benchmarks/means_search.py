@@ -105,10 +105,12 @@ def _solve_means(design: Record, means: Floats, lead: float, t: int) -> None:
         u = (2 * q + x[i]) / 3
         kl = (x[i] - q) * (x[i] - q) / (2 * u * (1 - u) + 1e-12)
         x[i] = kernels.exp(-min(chosen.FARTHEST, design.boldness * (means[COUNT, i] + extra) * kl))
-    mass = total(x)
+    heard = 0.0
     for i in range(x.shape[0]):
-        if means[COUNT, i] == 0:
-            x[i] = min(x[i], mass / x.shape[0])
+        heard += x[i] if means[COUNT, i] > 0 else 0.0
+    for i in range(x.shape[0]):
+        if means[COUNT, i] == 0 and seen > 0:
+            x[i] = min(x[i], heard / seen)
     _mix(x, x, total(x), design, lead, t)
 
 

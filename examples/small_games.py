@@ -99,7 +99,7 @@ def main() -> None:
         "\nsimple and advanced are ZS20's two tunings, and delay-blind is Tsallis-INF. Where the world\n"
         "changes while you wait (the wave), counting outstanding rounds wins. Where it does not (the last\n"
         "two games), ignoring delays does no harm. The default, on means, finds out which. With the wave's\n"
-        f"delays its regret is proven to be at most {proven:.0f} in {N_ROUNDS:,} rounds, against any losses."
+        f"delays its regret is proven to be at most {proven:.0f} in {N_ROUNDS:,} rounds if no alarm is raised."
     )
 
 

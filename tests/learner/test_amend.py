@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from belated import FTRL, Decision, kernels
 from belated.errors import InvalidInput, UnknownRound
-from belated.kernels.means import COUNT, SUM
+from belated.kernels.means import COUNT, MISSING, SUM
 from belated.tunings import Advanced, Means, Shadow
 from tests.support.catalogue import TUNINGS
 
@@ -116,6 +116,18 @@ def test_rounding_does_not_spoil_a_snapshot() -> None:
         for decision, loss in told:
             learner.amend(decision, loss, 1.0)
         assert FTRL.restore(json.loads(json.dumps(learner.snapshot()))).ask() == learner.ask()
+
+
+def test_an_amendment_of_the_wrong_round_cannot_spoil_a_learner_on_means() -> None:
+    """It says that a told round was given up, while another one of the arm waits. Nobody can know that it is wrong."""
+    learner = FTRL(2, Means(), seed=1, provisional=1.0)
+    decisions = [learner.record(0, 0.5), learner.record(0, 0.5), learner.record(1, 0.5)]
+    learner.tell(decisions[0], 0.5)
+    learner.give_up(decisions[2])
+    learner.amend(decisions[0], None, 0.5)
+    learner.tell(decisions[1], 0.5)
+    assert learner._state.policies[kernels.ON_MEANS, MISSING].tolist() == [0.0, 1.0]
+    assert FTRL.restore(learner.snapshot()).ask() == learner.ask()
 
 
 def test_what_cannot_be_amended_is_refused_and_changes_nothing() -> None:

@@ -155,6 +155,39 @@ def test_a_report_of_a_retired_arm_is_accepted_and_teaches_nothing(tuning: Tunin
     assert {name for name in after if after[name] != before[name]} == {"stretch"}
 
 
+def test_a_name_that_comes_back_is_a_new_arm() -> None:
+    """Its mean is not that of the old one, so amendments of old decisions do not change it."""
+    learner, decisions = played(["a", "b", "c"])
+    told = next(one for one in decisions if one.arm == "a" and one.round % 3)
+    waiting = [one for one in decisions if one.arm == "a" and one.round % 3 == 0]
+    assert len(waiting) >= 2
+    learner.change_arms(retire=["a"])
+    learner.ask(2)
+    learner.change_arms(add=["a"])
+    for _ in range(5):
+        learner.tell(learner.record("a", 0.5), 0.5)
+    before = means_of(learner)
+    assert before[:2, -1].tolist() == [5.0, 2.5]
+    learner = FTRL.restore(json.loads(json.dumps(learner.snapshot())))
+    learner.amend(told, told.round % 7 / 7, 1.0)
+    learner.tell(waiting[0], 1.0)
+    learner.give_up(waiting[1])
+    learner.amend(waiting[1], None, 1.0)
+    np.testing.assert_array_equal(means_of(learner), before)
+
+
+def test_amendments_reach_the_mean_of_an_arm_that_stays_through_several_changes() -> None:
+    learner, decisions = played(["a", "b", "c"])
+    learner.change_arms(add=["d"])
+    learner.change_arms(retire=["b"])
+    learner = FTRL.restore(json.loads(json.dumps(learner.snapshot())))
+    told = next(one for one in decisions if one.arm == "c" and one.round % 3)
+    before = means_of(learner)
+    learner.amend(told, told.round % 7 / 7, 1.0)
+    gained = means_of(learner)[1] - before[1]
+    assert gained.tolist() == [0.0, pytest.approx(1 - told.round % 7 / 7), 0.0]
+
+
 def test_an_arm_that_never_was_is_still_refused_in_the_present_stretch() -> None:
     learner, _ = played(["a", "b"])
     learner.change_arms(retire=["b"], add=["c"])
@@ -459,6 +492,11 @@ ACTIONS: dict[str, Callable[[Any, Any], object]] = {  # with a learner and one o
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("tuning", [Means(), Shadow()], ids=repr)
 def test_an_interrupt_anywhere_leaves_the_old_or_the_new_learner(action: str, tuning: Tuning) -> None:
+    """tests/system/learner interrupts a change at every step."""
+    assert_an_interrupt_leaves_the_old_or_the_new_learner(action, tuning, every=5 if "change" in action else 1)
+
+
+def assert_an_interrupt_leaves_the_old_or_the_new_learner(action: str, tuning: Tuning, every: int) -> None:
     """The decision was made before the arms changed once already."""
     if action == "amend" and not isinstance(tuning, Means):
         return  # plain estimates have forgotten earlier reports
@@ -477,6 +515,6 @@ def test_an_interrupt_anywhere_leaves_the_old_or_the_new_learner(action: str, tu
     act(changed)
     outcomes = [json.dumps(data), json.dumps(changed.snapshot())]
     assert outcomes[0] != outcomes[1]
-    seen = [outcomes.index(json.dumps(one.snapshot())) for one in interrupted_anywhere(prepare, act)]
+    seen = [outcomes.index(json.dumps(one.snapshot())) for one in interrupted_anywhere(prepare, act, every)]
     assert seen == sorted(seen)
     assert set(seen) == {0, 1}

@@ -6,7 +6,7 @@ from belated import Learner
 from belated.testing.learner_contract import LearnerContract, LearningContract
 from tests.support.catalogue import DETERMINISTIC, LEARNERS, NOT_LEARNING
 
-QUICK = ["simple", "advanced, discarding", "shadow", "advanced, refresh 7", "skipper", "bold", "one arm"]
+QUICK = ["simple", "advanced, discarding", "shadow", "means", "advanced, refresh 7", "skipper", "bold", "one arm"]
 # tests/system/learner has the others
 
 

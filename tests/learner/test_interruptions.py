@@ -1,6 +1,7 @@
 """A learner survives interrupts at any moment, and several threads may share it."""
 
 import itertools
+import json
 import signal
 import sys
 import threading
@@ -45,9 +46,12 @@ def test_an_interrupt_between_any_two_steps_leaves_no_half_decision(tuning: Tuni
         signal.signal(signal.SIGALRM, before)
 
 
-def interrupted_anywhere(prepare: Callable[[], FTRL], act: Callable[[FTRL], object]) -> Iterator[FTRL]:
-    """Learners in which `act` was interrupted before its first step in learner/, before its second, and so on."""
-    for limit in itertools.count(1):
+def interrupted_anywhere(prepare: Callable[[], FTRL], act: Callable[[FTRL], object], every: int = 1) -> Iterator[FTRL]:
+    """Learners in which `act` was interrupted before its first step in learner/, before its second, and so on.
+
+    `every` leaves out steps.
+    """
+    for limit in itertools.count(1, every):
         learner, steps = prepare(), itertools.count(1)
 
         def trace(frame: FrameType, event: str, _: object, limit: int = limit, steps: Iterator[int] = steps) -> Any:
@@ -83,6 +87,30 @@ def check(learner: FTRL, last: Decision | None) -> None:
         gained -= np.median(gained)
     (arm,) = np.flatnonzero(np.abs(gained) > 1e-9)
     assert arm == decision.arm
+
+
+ACTIONS: dict[str, Callable[[FTRL], object]] = {
+    "tell": lambda learner: learner.tell(3, 0.75),
+    "give up": lambda learner: learner.give_up(3),
+    "amend": lambda learner: learner.amend(Decision(2, 0, 0.25), 0.5, 0.75),
+}
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("tuning", [Shadow(), Means()], ids=repr)
+def test_an_interrupt_anywhere_leaves_the_old_or_the_new_learner(action: str, tuning: Tuning) -> None:
+    learner = FTRL(2, tuning, seed=1)
+    for _ in range(5):
+        learner.record(0, 0.25)
+    learner.tell(2, 0.5)
+    learner.ask()
+    data = learner.snapshot()
+    ACTIONS[action](learner)
+    outcomes = [json.dumps(data), json.dumps(learner.snapshot())]
+    interrupted = interrupted_anywhere(lambda: FTRL.restore(data), ACTIONS[action])
+    seen = [outcomes.index(json.dumps(one.snapshot())) for one in interrupted]
+    assert seen == sorted(seen)
+    assert set(seen) == {0, 1}
 
 
 def test_threads_may_share_a_learner() -> None:

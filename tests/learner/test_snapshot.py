@@ -232,7 +232,7 @@ def on_means(stage: str) -> FTRL:
 
 DAMAGED_MEANS: dict[str, list[Any]] = {
     **{name: [-1, 3, 10**9, 0.5] for name in ("stage", "leader", "is_moving", "is_over")},
-    **{name: [-1, 10**9, 0.5] for name in ("start", "start_backlog", "known", "settled")},
+    **{name: [-1, 10**9, 0.5] for name in ("start", "start_backlog", "told", "known", "settled")},
     **{name: [-1.0, 1e301] for name in ("alpha", "beta", "squares")},
     **{name: [1e301, -1e301] for name in ("run", "products", "lead")},
     "centres": [-1.0, 1e9],
@@ -314,6 +314,7 @@ def test_damage_to_a_stretch_is_refused() -> None:
         "offset": [-1, 3, 0.5, "x", None],
         "earlier": ["x", {}, None, {"rounds": earlier["rounds"]}, {"arms": earlier["arms"]}],
         **{name: [-1.0, math.nan, math.inf, "x", None] for name in ("proven", "measured", "head_start")},
+        "kept_since": [[0, 0, 0], [0, 0, 0, 21], [-1, 0, 0, 20], ["x"] * 4, [0.5] * 4, 7, None],
     }
     cases = [{**stretch, name: value} for name, values in wrong.items() for value in values]
     n = len(earlier["rounds"])

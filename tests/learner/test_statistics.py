@@ -13,7 +13,9 @@ from tests.support.oracles import play
 Z = 4.5  # one test in 150,000 would fail by chance
 
 
-@pytest.mark.parametrize(("name", "refresh"), [("advanced", 1), ("advanced, discarding", 1), ("shadow", 4)])
+@pytest.mark.parametrize(
+    ("name", "refresh"), [("advanced", 1), ("advanced, discarding", 1), ("shadow", 4), ("means", 1)]
+)
 def test_loss_estimates_are_unbiased_in_a_small_sample(name: str, refresh: int) -> None:
     """A few hundred games. tests/system/learner plays thousands with every tuning."""
     assert_unbiased(name, refresh, runs=200)

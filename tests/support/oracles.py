@@ -265,7 +265,7 @@ class Replay:
         self.oracle = oracle
         self.arms = [ArmReports() for _ in range(oracle.n_arms)]
         self.estimates = np.zeros(oracle.n_arms)  # of the alarm
-        self.decided = self.reported = self.known = 0
+        self.decided = self.reported = self.told = self.known = 0
         self.suffered = self.centres = self.lead = 0.0
         self.surprises: list[float] = []
         self.products: list[float] = []
@@ -289,7 +289,7 @@ class Replay:
         self.centres += made.centre
         if not self.is_over:
             self.lead = self.suffered + event.loss - self.centres - float(self.estimates.min())
-            self.known = self.reported + 1
+            self.known = self.told + 1
             self.is_over = self.lead > self.oracle.allowed_after(self.decided)
         if self.oracle.stage != "means" and event.round > self.oracle.start:
             self.tell_stage(event, made)
@@ -297,7 +297,7 @@ class Replay:
             self.watch(event.loss, self.arms[made.arm])
         waiting = self.decided - self.reported
         self.arms[made.arm].tell(event.loss, max(100, 4 * waiting), can_forget=not is_plain)
-        self.reported, self.suffered = self.reported + 1, self.suffered + event.loss
+        self.reported, self.suffered, self.told = self.reported + 1, self.suffered + event.loss, self.told + 1
 
     def tell_stage(self, event: Event, made: "Made") -> None:
         """The estimates and the savings of the present stage."""
@@ -328,6 +328,7 @@ class Replay:
         self.reported, self.suffered = self.reported + event.is_new, self.suffered + event.loss
         if not self.is_over:
             self.lead = self.suffered - self.centres - float(self.estimates.min())
+            self.is_over = self.lead > self.oracle.allowed_after(self.decided)
 
 
 class Made(NamedTuple):
@@ -350,7 +351,7 @@ class LiteralMeans:
         self.alpha = self.beta = 0.0
         self.backlogs = [0]  # D_t after t decisions
         self.settled: set[int] = set()  # the rounds whose reports the last solve knew
-        self.n_settled = 0  # and how many these are, with those that were given up and came after all
+        self.n_settled = 0  # and how many these are
         self.given_up: set[int] = set()
         self.skipped: set[int] = set()
         self.log: list[Log] = []  # of the rounds since the alarm, which are numbered anew
@@ -373,7 +374,7 @@ class LiteralMeans:
         """The distribution of the coming round."""
         past, t = Replay(self), len(self.made) + 1
         self.settled = {event.round for event in self.events if event.kind == "tell"}
-        self.n_settled = past.reported
+        self.n_settled = past.told
         backlog = self.backlogs[-1] + len(self.waiting())
         if past.is_over and self.stage != "alarm":
             self.stage, self.start, self.start_backlog = "alarm", t - 1, backlog
@@ -401,7 +402,7 @@ class LiteralMeans:
         return np.asarray((1 - share) * x / x.sum() + share / self.n_arms)
 
     def on_means(self, past: Replay) -> NDArray[np.float64]:
-        """exp(-boldness (n_i + 2) kl_i), and no more than the average for an arm that has never reported."""
+        """exp(-boldness (n_i + 2) kl_i). An arm that has never reported has no more than the average of the others."""
         counts, sums = (np.array([getattr(arm, name) for arm in past.arms]) for name in ("count", "sum"))
         has_reported = counts > 0
         if self.provisional is not None:
@@ -412,8 +413,8 @@ class LiteralMeans:
         u = (2 * mean.min() + mean) / 3
         divergence = (mean - mean.min()) ** 2 / (2 * u * (1 - u) + 1e-12)
         weights = np.exp(-np.minimum(600, self.tuning.boldness * (counts + 2) * divergence))
-        if self.provisional is None:
-            weights = np.where(has_reported, weights, np.minimum(weights, weights.mean()))
+        if self.provisional is None and has_reported.any():
+            weights = np.where(has_reported, weights, np.minimum(weights, weights[has_reported].mean()))
         return np.asarray(weights)
 
     def ask(self, decision: Decision) -> None:
@@ -440,11 +441,15 @@ class LiteralMeans:
     def amend(self, round: int, old: float | None, new: float) -> None:
         self.events.append(Event("amend", round, new - (old or 0.0), old is None))
 
+    def without_alarm(self) -> float:
+        """The certificate of a run without an alarm."""
+        return self.allowed_after(len(self.made)) + len(self.made) - self.n_settled
+
     def certificate(self) -> float:
         """Without the trivial bound n."""
         past, n = Replay(self), len(self.made)
         if self.stage != "alarm":
-            return past.lead + n - past.known if past.is_over else self.allowed_after(n) + n - self.n_settled
+            return past.lead + n - past.known if past.is_over else self.without_alarm()
         charges = past.lead + self.start - past.known
         for s in range(1, n - self.start + 1):
             is_lost = s + self.start in self.given_up

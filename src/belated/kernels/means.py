@@ -64,8 +64,9 @@ MEANS = np.dtype(
         ("run", np.float64),  # the decayed sum of the last residuals
         ("products", np.float64),  # the sum of residual times run
         ("squares", np.float64),  # the sum of their squares
-        ("known", np.int64),  # reports in the lead
-        ("settled", np.int64),  # reports that the last solve knew
+        ("told", np.int64),  # reports of rounds that were not given up before
+        ("known", np.int64),  # those of them in the lead
+        ("settled", np.int64),  # those that the last solve knew
     ]
 )
 
@@ -105,7 +106,7 @@ def solve_means(means: Floats, boldness: float, provisional: float, lead: float,
     mean_i = (sum_i + 2 neutral) / (count_i + 2),  neutral = the average of the arms' own means
     x_i ~ exp(-boldness (count_i + 2) kl_i),  kl_i = (mean_i - q)^2 / 2u(1 - u),  q = min mean,  u = (2q + mean_i) / 3
 
-    An arm that has never reported gets no more than the average.
+    An arm that has never reported gets no more than the average of those that have.
     """
     x = means[X]
     k = x.shape[0]
@@ -124,12 +125,14 @@ def solve_means(means: Floats, boldness: float, provisional: float, lead: float,
         u = (2 * q + x[i]) / 3
         kl = (x[i] - q) * (x[i] - q) / (2 * u * (1 - u) + 1e-12)
         x[i] = exp(-min(FARTHEST, boldness * (count + NEUTRAL) * kl))
-    mass = total(x)
-    if provisional < 0:
+    if provisional < 0 and 0 < seen < k:
+        heard = 0.0
+        for i in range(k):
+            heard += x[i] if means[COUNT, i] > 0 else 0.0
         for i in range(k):
             if means[COUNT, i] == 0:
-                x[i] = min(x[i], mass / k)
-        mass = total(x)
+                x[i] = min(x[i], heard / seen)
+    mass = total(x)
     _mix(x, x, mass, lead, t)
 
 
@@ -173,7 +176,7 @@ def _add_to_lead(
         state.lowest = _lowest_estimate(means)
     if not state.is_over:
         state.lead = clock.suffered + loss - state.centres - state.lowest
-        state.known = clock.reported + 1
+        state.known = state.told + 1
         state.is_over = state.lead > allowed
 
 
@@ -218,7 +221,7 @@ def choose_stage(clock: Record, policies: Policies, t: int, backlog: int) -> Non
     elif state.stage == MEANS_STAGE and state.is_moving:
         _begin(clock, policies, SHADOW_STAGE, t, backlog)
     shadow.played = ON_MEANS
-    state.settled = clock.reported
+    state.settled = state.told
     if state.stage == MEANS_STAGE:
         state.leader = ON_MEANS
         lead = state.lead if state.provisional < 0 else 0.0  # a report of what was assumed changes nothing
@@ -308,6 +311,7 @@ def learn(
     if state.provisional < 0:  # with it, early reports are the successes, which would look like a change
         _watch(clock, means, arm, loss)
     remember(means, arm, loss, t - clock.reported, state.provisional < 0)
+    state.told += 1
 
 
 @compiled
@@ -343,6 +347,7 @@ def relearn(
     state.lowest = _lowest_estimate(policies[ON_MEANS])
     if not state.is_over:
         state.lead = clock.suffered + change - state.centres - state.lowest
+        state.is_over = state.lead > allowance(policies.shape[2], clock.round, clock.backlog)
     relearn_earlier(policies, arm, change, new_reports)
     if state.stage > MEANS_STAGE and round > state.start:
         policies[BOLD, LOSSES, arm] += change / probability

@@ -49,7 +49,11 @@ class Arms(NamedTuple):
             names: tuple[Any, ...] = (*staying, *range(born, born + more))
             _check_count(len(names))
             return Arms(len(names), () if names == tuple(range(len(names))) else names, born + more)
-        names = (*staying, *_listed("add", add))
+        coming = _listed("add", add)
+        for arm in leaving:
+            if arm in coming:
+                raise InvalidInput(f"{arm!r} cannot be retired and added at once. Leave it out, or use another name")
+        names = (*staying, *coming)
         _check_count(len(names))
         return parse_arms(names)
 

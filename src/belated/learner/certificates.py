@@ -29,8 +29,7 @@ def uncapped(clock: Any, policies: Floats) -> float:
         means = clock["means"]
         if means["is_over"]:
             return float(means["lead"] + clock["round"] - means["known"])
-        allowed = kernels.allowance(policies.shape[2], int(clock["round"]), int(clock["backlog"]))
-        return allowed + float(clock["round"] - means["settled"])
+        return without_alarm(clock, policies.shape[2])
     charge = clock["charge"] + clock["charged"] * clock["drift"] - clock["base"]
     certificate = kernels.penalty(policies.shape[2], clock["alpha"], clock["beta"]) + float(charge)
     if has_shadow(policies) and not has_means(policies):
@@ -38,11 +37,24 @@ def uncapped(clock: Any, policies: Floats) -> float:
     return certificate
 
 
+def without_alarm(clock: Any, n_arms: int) -> float:
+    """The proven certificate on means of all runs that raise no alarm. It depends on the delays alone."""
+    allowed = kernels.allowance(n_arms, int(clock["round"]), int(clock["backlog"]))
+    return allowed + float(clock["round"] - clock["means"]["settled"])
+
+
 def proven(clock: Any, policies: Floats, head_start: float = 0.0) -> float:
-    """The number that the expected regret so far provably does not exceed, in O(1)."""
-    if policies.shape[2] == 1 or clock["round"] == 0:
+    """The number that the expected regret so far provably does not exceed, in O(1).
+
+    It is cut off at n, the trivial bound. On means it is a random number, so it is n in all runs or in none. Then it
+    may exceed n after an alarm.
+    """
+    n, n_arms = float(clock["round"]), policies.shape[2]
+    if n_arms == 1 or n == 0:
         return 0.0
-    return min(float(clock["round"]), uncapped(clock, policies) + head_start)
+    if has_means(policies):
+        return n if without_alarm(clock, n_arms) >= n else uncapped(clock, policies)
+    return min(n, uncapped(clock, policies) + head_start)
 
 
 def measured(clock: Any, policies: Floats, head_start: float = 0.0) -> float:

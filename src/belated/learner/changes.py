@@ -37,7 +37,7 @@ def change(state: State, arms: Arms, moved: dict[int, int]) -> None:
     else:
         behind = _head_starts(state.policies[0, kernels.LOSSES], moved, arms.n)
         policies[: kernels.ON_MEANS, kernels.LOSSES] = behind
-    stretch = _next_stretch(state, moved, float(behind.max()))
+    stretch = _next_stretch(state, arms.n, moved, float(behind.max()))
     if has_means(policies) and not state.has_means:  # a single arm had none, and its open decisions will teach it
         staying = stretch.arms[stretch.arms != kernels.GONE]
         policies[kernels.ON_MEANS, MISSING] = np.bincount(staying, minlength=arms.n)
@@ -53,23 +53,26 @@ def _head_starts(losses: Floats, moved: dict[int, int], n_arms: int) -> Floats:
     return behind
 
 
-def _next_stretch(state: State, moved: dict[int, int], head_start: float) -> Stretch:
+def _next_stretch(state: State, n_arms: int, moved: dict[int, int], head_start: float) -> Stretch:
     now, clock = state.stretch, state.clock[0]
     rows = state.ledger[: int(clock["rows"])]
     open_rows = rows[rows["probability"] > 0]
     still = now.arms != kernels.TAKEN
     rounds = np.concatenate([now.rounds[still], open_rows["round"] + now.offset])
     arms = [moved.get(arm, kernels.GONE) for arm in (*now.arms[still].tolist(), *open_rows["arm"].tolist())]
+    offset = now.offset + int(clock["round"])
+    kept_since = np.full(n_arms, offset)
+    if state.has_means and n_arms > 1:  # else its mean begins anew, and so does that of a name that comes back
+        kept_since[list(moved.values())] = now.kept_since[list(moved)]
     numbers = clock, state.policies, now.head_start
     shown = max(0.0, certificates.measured(*numbers))
     sums = now.proven + certificates.proven(*numbers), now.measured + shown
-    return Stretch(now.offset + int(clock["round"]), rounds, np.array(arms, np.int64), *sums, head_start)
+    return Stretch(offset, rounds, np.array(arms, np.int64), kept_since, *sums, head_start)
 
 
 def proven(state: State) -> float:
     """The proven certificate of all stretches together."""
-    own = certificates.proven(state.clock[0], state.policies, state.stretch.head_start)
-    return min(float(state.offset + state.round.item()), state.stretch.proven + own)
+    return state.stretch.proven + certificates.proven(state.clock[0], state.policies, state.stretch.head_start)
 
 
 def measured(state: State) -> float:

@@ -104,7 +104,7 @@ class FTRL(Generic[Arm]):
             raise InvalidInput(f"only Means() takes provisional outcomes, got the tuning {rule!r}. Leave one out")
         clock, policies = blank(parsed.n, rule, assumed)
         arrays = clock, policies, blank_ledger()
-        self._state = State(parsed, rule, every, units, assumed, *arrays, generator, [], first_stretch())
+        self._state = State(parsed, rule, every, units, assumed, *arrays, generator, [], first_stretch(parsed.n))
 
     @property
     def n_arms(self) -> int:
@@ -217,8 +217,9 @@ class FTRL(Generic[Arm]):
     def give_up(self, decision: Decision[Arm] | int) -> None:
         """Stop waiting for a decision or its round. It costs 1 in the certificates, and no memory.
 
-        It says nothing about its arm, so the arm counts as average in this round. The tuning no longer counts it. If
-        the report comes after all, `amend(decision, None, loss)` takes it.
+        It says nothing about its arm, so the arm counts as average in this round. With a provisional outcome it goes on
+        counting as that. The tuning no longer counts it. If the report comes after all, `amend(decision, None, loss)`
+        takes it.
         """
         round = as_round(decision)
         with self._state.lock:

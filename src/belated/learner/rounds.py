@@ -160,7 +160,8 @@ def amend(state: State, decision: tuple[int, int, float], change: float, new_rep
     if not 1 <= round <= asked:
         raise UnknownRound(round, asked)
     if round <= state.offset:
-        return amend_earlier(state, round, arm, change, new_reports)
+        is_known = arm != kernels.GONE and round > state.stretch.kept_since[arm]
+        return amend_earlier(state, round, arm if is_known else kernels.GONE, change, new_reports)
     arrays = state.clock, state.ledger, state.policies
     return kernels.amend(*arrays, round - state.offset, arm, probability, change, new_reports, True)  # noqa: FBT003
 

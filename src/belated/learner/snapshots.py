@@ -88,7 +88,8 @@ def _encode_stretch(stretch: Stretch) -> dict[str, Any]:
     """What is left of the time before the arms changed."""
     still = stretch.arms != kernels.TAKEN
     waiting = {"rounds": stretch.rounds[still].tolist(), "arms": stretch.arms[still].tolist()}
-    return {"offset": stretch.offset, "earlier": waiting, **{name: getattr(stretch, name) for name in STRETCH_SUMS}}
+    sums = {name: getattr(stretch, name) for name in STRETCH_SUMS}
+    return {"offset": stretch.offset, "earlier": waiting, "kept_since": stretch.kept_since.tolist(), **sums}
 
 
 def decode(data: Any, tuning: Tuning | None = None) -> State:
@@ -156,17 +157,18 @@ def _provisional(data: dict[str, Any], tuning: Tuning) -> float:
 
 def _decode_stretch(data: dict[str, Any], n_arms: int) -> Stretch:
     if "stretch" not in data:
-        return first_stretch()
+        return first_stretch(n_arms)
     stretch = _dictionary(data, "stretch")
     waiting = _dictionary(stretch, "earlier")
     rounds = _array("earlier.rounds", waiting["rounds"], np.dtype(np.int64), len(waiting["rounds"]))
     indices = _array("earlier.arms", waiting["arms"], np.dtype(np.int64), rounds.size)
     sums = [_array(name, [stretch[name]], np.dtype(float), 1).item() for name in STRETCH_SUMS]
-    offset = _integer(stretch, "offset")
-    is_sound = offset >= 0 and min(sums) >= 0 and ((indices >= kernels.GONE) & (indices < n_arms)).all()
+    offset, kept_since = _integer(stretch, "offset"), _array("kept_since", stretch["kept_since"], rounds.dtype, n_arms)
+    are_rounds = ((kept_since >= 0) & (kept_since <= offset)).all()
+    is_sound = are_rounds and offset >= 0 and min(sums) >= 0 and ((indices >= kernels.GONE) & (indices < n_arms)).all()
     if not (is_sound and (np.diff(rounds, prepend=0, append=offset + 1) > 0).all()):
         raise SnapshotError("the snapshot is damaged: stretch is out of range or contradicts the rest")
-    return Stretch(offset, rounds, indices, *sums)
+    return Stretch(offset, rounds, indices, kept_since, *sums)
 
 
 def _decode_arms(arms: Any, born: Any) -> Arms:
@@ -297,7 +299,8 @@ def _are_sound_means(clock: Any, rows: Floats, n_rounds: int) -> bool:
         and 0 <= means["start_backlog"] <= clock["backlog"]
     )
     are_sums_sound = (
-        0 <= min(means["known"], means["settled"]) <= max(means["known"], means["settled"]) <= clock["reported"]
+        min(means["known"], means["settled"]) >= 0
+        and max(means["known"], means["settled"]) <= means["told"] <= clock["reported"]
         and -1e-6 <= means["centres"] <= clock["reported"] + 1e-6
         and 0 <= means["squares"] <= 1e300
         and max(abs(means["run"]), abs(means["products"]), abs(means["lead"])) <= 1e300

@@ -58,6 +58,7 @@ class Stretch(NamedTuple):
     offset: int  # decisions before
     rounds: Integers  # those of them that waited when the arms changed, oldest first
     arms: Integers  # the index of the arm of each, GONE if it was retired, or TAKEN if it does not wait any more
+    kept_since: Integers  # by arm of this stretch: its mean knows nothing of decisions up to this round
     proven: float  # the certificates of the earlier stretches
     measured: float
     head_start: float  # the largest estimate that an arm of this stretch began with, on plain estimates
@@ -74,9 +75,10 @@ class Stretch(NamedTuple):
         return row if is_there and self.arms[row] != kernels.TAKEN else -1
 
 
-def first_stretch() -> Stretch:
+def first_stretch(n_arms: int) -> Stretch:
     """The stretch of a learner whose arms have never changed."""
-    return Stretch(0, np.zeros(0, np.int64), np.zeros(0, np.int64), 0.0, 0.0, 0.0)
+    none, kept_since = np.zeros(0, np.int64), np.zeros(n_arms, np.int64)
+    return Stretch(0, none, none, kept_since, 0.0, 0.0, 0.0)
 
 
 @final

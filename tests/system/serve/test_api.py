@@ -131,6 +131,24 @@ def test_the_same_experiment_again_is_no_conflict(served: Served) -> None:
     assert len(listed(served, "/v1/experiments/again/events", "events", 10)) == 1
 
 
+def test_a_decision_counts_as_the_default_while_it_waits_unless_that_is_turned_off(served: Served) -> None:
+    """Nobody reports a failure. Sales are told at once, and green sells most."""
+    shown, green = [], []
+    for name, more in (("provisional", {}), ("not-provisional", {"provisional": False})):
+        created(served, name, reward_wait=3600, default_outcome=0, **more)
+        for _ in range(30):
+            sold = [one for one in decide(served, name, 20) if one["arm"] == "green" or one["round"] % 10 == 0]
+            served.post("/v1/feedback", {"reports": [{"decision_id": one["decision_id"], "reward": 1} for one in sold]})
+        document = served.get(f"/v1/experiments/{name}").json()
+        shown.append((document["provisional"], document["tuning"]))
+        green.append(document["arms"][1]["probability"])
+    assert shown == [(True, {"name": "means"}), (False, {"name": "means"})]
+    assert green[0] > 0.9 > green[1]
+    refused = served.post("/v1/experiments", {**LAYOUT, "name": "refused", "provisional": True})
+    assert refused.status_code == 422
+    assert "provisional needs a default_outcome" in refused.json()["detail"]
+
+
 # -- lists and exports ----------------------------------------------------------------------------------------------
 
 

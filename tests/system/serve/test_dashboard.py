@@ -27,10 +27,10 @@ def get(server: Server, name: str) -> Any:
     return httpx.get(f"{server.url}/v1/experiments/{quote(name)}").raise_for_status().json()
 
 
-def create(server: Server, name: str = "layout", arms: tuple[str, ...] = ("blue", "green")) -> None:
+def create(server: Server, name: str = "layout", arms: tuple[str, ...] = ("blue", "green"), **more: Any) -> None:
     outcome = {"lowest": 0, "highest": 1, "better": "higher"}
-    body = {"name": name, "arms": arms, "outcome": outcome, "tuning": {"name": "shadow"}}
-    post(server, "/experiments", {**body, "reward_wait": 3600, "default_outcome": 0})
+    body = {"name": name, "arms": arms, "outcome": outcome, "reward_wait": 3600, "default_outcome": 0}
+    post(server, "/experiments", {**body, **more})
 
 
 def decide(server: Server, name: str = "layout") -> Any:
@@ -82,6 +82,22 @@ def test_an_experiment_is_created_through_the_form(page: Page, server: Server) -
     assert created["outcome"] == {"lowest": 0, "highest": 20, "better": "lower"}
     assert created["tuning"]["name"] == "advanced"
     assert (created["reward_wait"], created["default_outcome"]) == (7200, 20)
+
+
+def test_the_page_says_how_an_experiment_learns_and_when_silence_counts(page: Page, server: Server) -> None:
+    page.goto(server.url)
+    expect(page.get_by_label("How it learns")).to_have_value("means")
+    waits = "Each decision waits 1 hour for its outcome."
+    rules: dict[str, tuple[dict[str, Any], str]] = {
+        "usual": ({}, f"{waits} Until it comes, a missing outcome counts as 0. It learns with Means, the default."),
+        "off": ({"provisional": False}, f"{waits} After that, a missing outcome counts as 0."),
+        "none": ({"default_outcome": None}, f"{waits} After that, the decision ends without one."),
+        "old": ({"tuning": {"name": "shadow"}}, "counts as 0. It learns with Shadow, the default of earlier releases."),
+    }
+    for name, (settings, words) in rules.items():
+        create(server, name, **settings)
+        visit(page, server, name)
+        expect(page.get_by_test_id("about")).to_contain_text(words)
 
 
 def test_a_refusal_is_told_next_to_the_form(unchecked_page: Page, server: Server) -> None:

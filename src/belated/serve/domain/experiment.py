@@ -242,10 +242,12 @@ class Experiment:
 
     def certificates(self) -> tuple[float, float]:
         """Return the regret bound that is proven and the one that this run's data shows, in losses over all eras."""
-        most = float(self.counts.decisions)
-        proven = self.learner.certificate() + self.more_proven
+        most, own = float(self.counts.decisions), self.learner.certificate()
+        proven = min(
+            max(most, own), own + self.more_proven
+        )  # after an alarm the learner's own may exceed the trivial one
         measured = self.learner.measured_certificate() + self.more_measured
-        return min(most, proven), min(most, max(0.0, measured))
+        return proven, min(most, max(0.0, measured))
 
     def estimates(self) -> list[LossEstimate | None]:
         """Estimate each arm's mean loss over all its eras, or None while it has few reports."""
