@@ -200,6 +200,17 @@ def test_an_arm_that_never_was_is_still_refused_in_the_present_stretch() -> None
             learner.record(arm, 0.5)
 
 
+@pytest.mark.parametrize(("arms", "never"), [(3, [9, -1, True, None, "0", 1.0]), (["a", "b"], [0, None, ["a"]])])
+def test_what_was_never_an_arm_is_refused_in_an_earlier_stretch(arms: Any, never: list[Any]) -> None:
+    learner, decisions = played(arms)
+    learner.change_arms(retire=[learner.status.arms[0]])
+    before = learner.snapshot()
+    for arm in never:
+        with pytest.raises(InvalidInput, match="the arm of a decision must be"):
+            learner.amend(decisions[0]._replace(arm=arm), 1 / 7, 0.5)
+    assert learner.snapshot() == before
+
+
 def test_the_means_of_arms_that_stay_are_kept_exactly() -> None:
     learner, _ = played(["a", "b", "c", "d"], rounds=200)
     before = means_of(learner)
@@ -372,6 +383,7 @@ def test_open_decisions_of_a_single_arm_are_missing_once_there_are_several() -> 
         (["a", "b"], {"add": 1}, "add must be a list of arms, got 1"),
         (["a", "b"], {"add": ["a"]}, "arms must have different names, got 'a' twice"),
         (["a", "b"], {"add": ["c", "c"]}, "arms must have different names, got 'c' twice"),
+        (["a", "b"], {"add": ["b"], "retire": ["b"]}, "'b' cannot be retired and added at once"),
         (["a", "b"], {"add": [""]}, "the name of an arm must be a string that is not empty"),
         (3, {"add": -1}, "add must be a whole number"),
         (3, {"add": 1.5}, "add must be a whole number"),

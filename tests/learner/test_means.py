@@ -311,10 +311,10 @@ def test_compiled_and_interpreted_agree_bit_for_bit_in_every_stage(stage: str, d
 
 @pytest.mark.parametrize("k", [2, 70])
 def test_compiled_and_interpreted_agree_when_reports_never_come(k: int) -> None:
-    problem = lab.Problem(lab.Bernoulli(gap=0.2), lab.Geometric(20.0), n_arms=k, n_rounds=900)
+    problem = lab.Problem(lab.Bernoulli(gap=0.2), lab.Geometric(20.0), n_arms=k, n_rounds=900 if k == 2 else 250)
     game, learner, decisions = play_both(Means(), problem, 4, lost=0.3)
-    assert learner.status.plays == "means"
-    assert learner.outstanding > 200
+    assert learner.status.plays == "means"  # a lost round counts in D_t for ever, which the other stages would see
+    assert learner.outstanding > 0.25 * learner.round
     assert game.arms.tolist() == [decision.arm for decision in decisions]
     assert game.probabilities.tolist() == [decision.probability for decision in decisions]
     np.testing.assert_array_equal(game.policies, learner._state.policies)

@@ -32,9 +32,15 @@ class Arms(NamedTuple):
         """The index of an arm that a caller names."""
         if not self.names:
             return whole_number("the arm of a decision", arm, 0, self.n - 1)
-        if arm not in self.names or isinstance(arm, bool):
+        if arm not in self.names or isinstance(arm, bool | float):  # 1.0 is no name of arm 1
             raise InvalidInput(f"the arm of a decision must be one of {list(self.names)!r:.200}, got {arm!r}")
         return self.names.index(arm)
+
+    def may_have_left(self, arm: Any) -> bool:
+        """Whether this may be what an arm was called that is not there any more. Names are not remembered."""
+        if self.has_numbers:
+            return type(arm) is int and 0 <= arm < self.born and arm not in self.all
+        return isinstance(arm, str) and arm not in self.names
 
     def changed(self, add: Any, retire: Any) -> "Arms":
         """The arms after some have come and gone. Arms that stay keep their order, and new ones follow."""

@@ -58,11 +58,11 @@ def as_round(decision: Any) -> int:
     return whole_number("a decision or its round", decision, 1, math.inf)
 
 
-def as_decision(decision: Any, index: Callable[[Any], int]) -> tuple[int, int, float]:
-    """The round of an earlier decision, the index of its arm, and its probability."""
+def as_decision(decision: Any) -> tuple[int, Any, float]:
+    """The round of an earlier decision, what its arm is called, and its probability."""
     try:
         round, arm, probability = decision
     except (TypeError, ValueError):
         raise InvalidInput(f"a decision has a round, an arm and a probability, got {decision!r}") from None
     chance = as_probability(probability)
-    return as_round(round), index(arm), chance
+    return as_round(round), arm, chance

@@ -209,11 +209,6 @@ class FTRL(Generic[Arm]):
             elif not state.report(state.clock, state.ledger, state.policies, state.discard, own, loss):
                 raise DuplicateReport(round)
 
-    def _index_of_any(self, arm: Any) -> int:
-        """The index of an arm, or GONE if it is not there any more."""
-        state = self._state
-        return kernels.GONE if state.offset and arm not in state.arms.all else state.arms.index_of(arm)
-
     def give_up(self, decision: Decision[Arm] | int) -> None:
         """Stop waiting for a decision or its round. It costs 1 in the certificates, and no memory.
 
@@ -239,10 +234,10 @@ class FTRL(Generic[Arm]):
         after = loss_in(state.outcomes, "new", new)
         change = after - (0.0 if old is None else loss_in(state.outcomes, "old", old))
         with state.lock:
-            round, index, probability = as_decision(decision, self._index_of_any)
+            round, arm, probability = as_decision(decision)
+            has_left = round <= state.offset and state.arms.may_have_left(arm)
+            index = kernels.GONE if has_left else state.arms.index_of(arm)
             rounds.check_amendable(state, round)
-            if index == kernels.GONE and round > state.offset:
-                state.arms.index_of(decision[1])  # raises
             problem = rounds.amend(state, (round, index, probability), change, int(old is None))
         if problem == kernels.WAITS:
             raise InvalidInput(f"round {round} cannot be amended: it still waits for its report; use tell")

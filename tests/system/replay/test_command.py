@@ -37,7 +37,7 @@ def test_a_wrong_column_of_arms_is_noticed_and_does_not_flood(tmp_path: Path) ->
     assert "285 arms in between are in results.json" in said
     assert said.count("always user") < 30
     results = json.loads((tmp_path / "out" / "results.json").read_text())["results"]
-    assert len(results["estimates"]) == 300 + 7
+    assert len(results["estimates"]) == 300 + 8
 
 
 def test_other_names_and_ranges(tmp_path: Path) -> None:
