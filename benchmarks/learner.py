@@ -76,6 +76,7 @@ def warm_rounds(
     clocks: kernels.Records,
     ledger: kernels.Records,
     policies: kernels.Policies,
+    bets: Floats,
     cdf: Floats,
     uniforms: Floats,
 ) -> None:
@@ -86,7 +87,7 @@ def warm_rounds(
         alpha = math.sqrt(clock.round + 1)
         beta = math.sqrt((clock.backlog + clock.counted - clock.late_counted) / math.log(n_arms))
         kernels.solve_and_decide(clocks, ledger, policies, cdf, np.inf, uniforms[i], alpha, beta, 1)
-        kernels.report(clocks, ledger, policies, False, clock.round - 100, uniforms[i])  # noqa: FBT003
+        kernels.report(clocks, ledger, policies, bets, False, clock.round - 100, uniforms[i])  # noqa: FBT003
 
 
 def kernel_alone() -> None:
@@ -101,7 +102,9 @@ def kernel_alone() -> None:
         state = state_of(learner)
         make_room(state, 2 * rounds)
         uniforms = generator.random(rounds)
-        return timed(rounds, lambda _: warm_rounds(state.clock, state.ledger, state.policies, state.cdf, uniforms))
+        return timed(
+            rounds, lambda _: warm_rounds(state.clock, state.ledger, state.policies, state.bets, state.cdf, uniforms)
+        )
 
     def exponential() -> float:
         def play(rounds: int) -> None:

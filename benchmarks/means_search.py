@@ -6,15 +6,14 @@ both do not play the same games. docs/theory/means.md explains the rules.
     boldness   x_i is in proportion to exp(-boldness n_i kl_i)
     neutral    a mean includes neutral + missing sqrt(its reports not yet here) reports of the average arm
     floor      an arm has a probability of at least floor / sqrt(k t)
-    resets     an arm whose recent reports differ by so many standard deviations forgets the earlier ones. The recent
-               ones are `window`, at least `waits` times those outstanding
     runs       a fresh shadow decides once residuals that are some `run` reports apart have products that add up to
                more than (runs + growth ln(1 + reports)) sqrt(calm + their squares). The weight of a residual is
                n / (n + doubt), for an arm with n reports
     centred    1 if the shadow learns from centred estimates, where x (rounds of the shadow) is at least `sure`
-    paid_back  1 if the other arms get what those gain by it, which makes the estimates unbiased
+    paid_back  1 if the arms below get their share of the centre in every round, which makes the estimates unbiased
     alarm      the lead that raises it, in sqrt(k t)
     by_lead    how much of the lead, divided by t, is played uniformly
+    switch     the careful policy of the shadow decides once its savings are beyond so many deviations
 """
 
 import math
@@ -31,7 +30,7 @@ from belated.kernels import means as chosen
 from belated.kernels.arithmetic import lowest, total
 from belated.kernels.compiling import Policies, Record, Records
 from belated.kernels.game import Links
-from belated.kernels.means import COUNT, MISSING, RECENT_COUNT, RECENT_SUM, SUM
+from belated.kernels.means import COUNT, MISSING, SUM
 from belated.kernels.shadow import BOLD, CAREFUL, bold_advantage, is_careful_ahead, measure
 from belated.learner.state import blank
 from belated.tunings import Advanced, Means, Shadow, Simple, Tsallis, schedule
@@ -43,25 +42,23 @@ N, SHORT, SEEDS, SIZES = 20_000, 5000, (11, 12, 13, 14), (2, 10, 50)
 
 
 class Design(NamedTuple):
-    """The choices, by default the chosen ones. Infinite means never."""
+    """The choices, by default the chosen ones."""
 
     boldness: float = Means().boldness
     neutral: float = chosen.NEUTRAL
     missing: float = 0.0
     floor: float = chosen.FLOOR
-    resets: float = chosen.RESET
-    window: float = chosen.WINDOW
-    waits: float = chosen.WAITS
-    runs: float = 1.0
-    growth: float = 0.4
-    calm: float = 16.0
+    runs: float = chosen.RUNS
+    growth: float = chosen.GROWTH
+    calm: float = chosen.CALM
     run: float = chosen.RUN
-    doubt: float = 5.0
+    doubt: float = chosen.YOUNG
     centred: float = 1.0
     sure: float = chosen.SURE
-    paid_back: float = 0.0
+    paid_back: float = 1.0
     alarm: float = chosen.ALARM
     by_lead: float = chosen.DOUBT
+    switch: float = Means().switch_threshold
 
 
 DESIGN = np.dtype([(name, np.float64) for name in Design._fields])
@@ -72,68 +69,72 @@ DESIGNS = {
     "neutral 1 + sqrt(missing)": Design(neutral=1.0, missing=1.0),
     "no floor": Design(floor=0.0),
     "floor not raised by the lead": Design(by_lead=0.0),
-    "no resets": Design(resets=math.inf),
     "runs beyond 4 deviations": Design(runs=4.0, growth=0.0),
-    "runs of 32 reports": Design(run=32.0),
+    "runs of 16 reports": Design(run=16.0),
+    "runs with more calm": Design(calm=16.0),
     "plain estimates in the shadow": Design(centred=0.0),
-    "centred estimates, paid back": Design(paid_back=1.0),
+    "centred estimates, not paid back": Design(paid_back=0.0),
+    "centred from half as rare": Design(sure=chosen.SURE / 2),
     "alarm at a third": Design(alarm=chosen.ALARM / 3),
+    "careful from 1.5 deviations": Design(switch=1.5),
 }
 
 
 @kernels.compiled
-def _mix(x: Floats, policy: Floats, mass: float, design: Record, lead: float, t: int) -> None:
-    share = min(1.0, design.floor * math.sqrt(x.shape[0] / t) + design.by_lead * max(0.0, lead) / t)
+def _mix(design: Record, clock: Record, means: Floats, t: int) -> None:
+    chosen._hush(clock, means)
+    x, mass = means[X], total(means[X])
+    share = min(1.0, design.floor * math.sqrt(x.shape[0] / t) + design.by_lead * max(0.0, clock.means.lead) / t)
     for i in range(x.shape[0]):
-        x[i] = (1 - share) / mass * policy[i] + share / x.shape[0]
+        x[i] = (1 - share) / mass * x[i] + share / x.shape[0]
 
 
 @kernels.compiled
-def _solve_means(design: Record, means: Floats, lead: float, t: int) -> None:
-    """Write the distribution of round t on the means into its row X."""
+def _solve_means(design: Record, clock: Record, means: Floats) -> None:
+    """Write the weights of the arms by their means into the row X."""
     x, seen = means[X], 0
     for i in range(x.shape[0]):
-        x[i] = means[SUM, i] / max(means[COUNT, i], 1.0)
-        seen += means[COUNT, i] > 0
+        count, loss = chosen._count(clock, means, i)
+        x[i] = loss / max(count, 1.0)
+        seen += count > 0
     neutral = total(x) / seen if seen > 0 else 0.5
     for i in range(x.shape[0]):
+        count, loss = chosen._count(clock, means, i)
         extra = design.neutral + design.missing * math.sqrt(means[MISSING, i])
-        x[i] = (means[SUM, i] + extra * neutral) / (means[COUNT, i] + extra)
+        x[i] = (loss + extra * neutral) / (count + extra)
     q = lowest(x)
     for i in range(x.shape[0]):
+        count, _ = chosen._count(clock, means, i)
         extra = design.neutral + design.missing * math.sqrt(means[MISSING, i])
         u = (2 * q + x[i]) / 3
         kl = (x[i] - q) * (x[i] - q) / (2 * u * (1 - u) + 1e-12)
-        x[i] = kernels.exp(-min(chosen.FARTHEST, design.boldness * (means[COUNT, i] + extra) * kl))
-    heard = 0.0
-    for i in range(x.shape[0]):
-        heard += x[i] if means[COUNT, i] > 0 else 0.0
-    for i in range(x.shape[0]):
-        if means[COUNT, i] == 0 and seen > 0:
-            x[i] = min(x[i], heard / seen)
-    _mix(x, x, total(x), design, lead, t)
+        x[i] = kernels.exp(-min(chosen.FARTHEST, design.boldness * (count + extra) * kl))
 
 
 @kernels.compiled
 def _choose_stage(design: Record, clock: Record, policies: Policies, t: int, backlog: int) -> int:
     """Solve for round t. Returns the row that is played."""
-    state = clock.means
+    state, means = clock.means, policies[ON_MEANS]
     if state.stage < chosen.CAREFUL_STAGE and state.is_over:
         chosen._begin(clock, policies, chosen.CAREFUL_STAGE, t, backlog)
     elif state.stage == chosen.MEANS_STAGE and state.is_moving:
         chosen._begin(clock, policies, chosen.SHADOW_STAGE, t, backlog)
+    chosen._count_draws(clock, means, policies[clock.shadow.played, X], t)
+    clock.shadow.played = ON_MEANS
     if state.stage == chosen.MEANS_STAGE:
-        _solve_means(design, policies[ON_MEANS], state.lead, t)
+        _solve_means(design, clock, means)
+        _mix(design, clock, means, t)
         return ON_MEANS
     alpha, beta = math.sqrt(t - state.start), state.scale * math.sqrt(backlog - state.start_backlog)
     chosen._lift(policies)
     kernels.argmin(policies[CAREFUL], alpha, beta, clock.solves)
     if state.stage == chosen.CAREFUL_STAGE:
         policies[BOLD, X] = policies[CAREFUL, X]
+        clock.shadow.played = CAREFUL
         return CAREFUL
     kernels.argmin(policies[BOLD], alpha, 0.0, clock.solves)
-    leader = policies[CAREFUL if is_careful_ahead(clock.shadow) else BOLD, X]
-    _mix(policies[ON_MEANS, X], leader, total(leader), design, state.lead, t)
+    means[X] = policies[CAREFUL if is_careful_ahead(clock.shadow) else BOLD, X]
+    _mix(design, clock, means, t)
     return ON_MEANS
 
 
@@ -141,31 +142,13 @@ def _choose_stage(design: Record, clock: Record, policies: Policies, t: int, bac
 def _watch(design: Record, clock: Record, means: Floats, arm: int, loss: float) -> None:
     """Add up the products of neighbouring residuals."""
     state, count = clock.means, means[COUNT, arm]
-    residual = (loss - (means[SUM, arm] + 2 * chosen._average(clock)) / (count + 2)) * count / (count + design.doubt)
+    residual = (loss - (means[SUM, arm] + 2 * chosen.centre(clock)) / (count + 2)) * count / (count + design.doubt)
     product = residual * state.run
     state.products, state.squares = state.products + product, state.squares + product * product
     state.run = state.run * (1 - 1 / design.run) + residual
     threshold = design.runs + design.growth * math.log(1.0 + clock.reported)
     if state.products > threshold * math.sqrt(design.calm + state.squares):
         state.is_moving = 1
-
-
-@kernels.compiled
-def _remember(design: Record, means: Floats, arm: int, loss: float, outstanding: int) -> None:
-    """Take a report into an arm's mean, and forget the earlier ones if the recent ones contradict them."""
-    keep = 1 - 1 / (max(design.window, design.waits * outstanding) + 1)
-    means[MISSING, arm] -= 1
-    means[COUNT, arm], means[SUM, arm] = means[COUNT, arm] + 1, means[SUM, arm] + loss
-    means[RECENT_COUNT, arm] = means[RECENT_COUNT, arm] * keep + 1
-    means[RECENT_SUM, arm] = means[RECENT_SUM, arm] * keep + loss
-    count, recent = means[COUNT, arm], means[RECENT_COUNT, arm]
-    if recent < chosen.FEWEST or count <= 2 * recent:
-        return
-    earlier = count - recent
-    gap = means[RECENT_SUM, arm] / recent - (means[SUM, arm] - means[RECENT_SUM, arm]) / earlier
-    pooled = (means[SUM, arm] + 1) / (count + 2)
-    if gap * gap > design.resets * design.resets * pooled * (1 - pooled) * (1 / earlier + 0.5 / recent):
-        means[COUNT, arm], means[SUM, arm] = recent, means[RECENT_SUM, arm]
 
 
 @kernels.compiled
@@ -194,7 +177,9 @@ def _learn(design: Record, clock: Record, policies: Policies, s: int, drawn: Flo
     if state.stage > chosen.MEANS_STAGE and s >= state.start:
         _learn_in_shadow(design, clock, policies, s, drawn)
     _watch(design, clock, means, arm, loss)
-    _remember(design, means, arm, loss, t + 1 - clock.reported)
+    chosen._remember(means, arm, loss)
+    chosen._hear(clock, policies, arm, clock.reported + 1, t + 1)
+    state.longest = max(float(t - s), state.longest * (1 - chosen.FADES))
     clock.reported, clock.suffered = clock.reported + 1, clock.suffered + loss
 
 
@@ -218,7 +203,7 @@ def play(
         kernels.normalise(x, cdf)
         arm = kernels.draw(x, cdf, uniforms[t])
         drawn[t, 0], drawn[t, 1], drawn[t, 4] = arm, x[arm], losses[t, arm]
-        drawn[t, 2], drawn[t, 3] = bold_advantage(policies, arm, x[arm]), chosen._average(clock)
+        drawn[t, 2], drawn[t, 3] = bold_advantage(policies, arm, x[arm]), chosen.centre(clock)
         policies[ON_MEANS, MISSING, arm] += 1
         paid += kernels.expectation(x, losses[t])
         allowed = design.alarm * math.sqrt(k * (t + 1)) + math.sqrt(backlog[t] * math.log(k)) + k
@@ -235,7 +220,7 @@ def regrets(problem: lab.Problem, seed: int, designs: tuple[Design, ...] = tuple
     losses = np.ascontiguousarray(np.vstack(list(problem.loss_blocks(seed, delays))))
     uniforms, backlog = np.random.default_rng(seed).random(problem.n_rounds), schedule(Means(), k, delays).backlog
     (first, following), best = kernels.arrivals(delays), float(losses.sum(axis=0).min())
-    settings = [(np.array([design], DESIGN), *blank(k, Means())) for design in designs]
+    settings = [(np.array([design], DESIGN), *blank(k, Means(switch_threshold=design.switch))) for design in designs]
     return [play(*setting, losses, uniforms, first, following, backlog) - best for setting in settings]
 
 

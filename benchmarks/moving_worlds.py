@@ -5,6 +5,7 @@ The settings of belated.tunings.Means were chosen on the problems of means_searc
 
 import math
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from belated import lab
 from belated.arrays import Floats
 from belated.tunings import DEFAULT, Shadow, Tsallis
 from benchmarks.judging import judge
-from benchmarks.worlds import MeansRule, Moving, mean_regret, switching
+from benchmarks.worlds import MeansRule, Moving, mean_regret, switching, thompson
 
 N, SEEDS, SIZES = 20_000, range(4000, 4040), (2, 10, 50)
 WAITS = {"no delay": lab.NoDelay(), "geometric 50": lab.Geometric(50), "fixed 300": lab.Fixed(300)}
@@ -61,9 +62,9 @@ WORLDS: dict[str, MeansRule] = {
 }
 
 
-def ratio(problem: lab.Problem) -> float:
-    """The default's mean regret over the better rival's, each at least sqrt(n)."""
-    ours, *rivals = (mean_regret(player, problem, SEEDS) for player in (DEFAULT, Tsallis(), Shadow()))
+def ratio(problem: lab.Problem, player: Any = DEFAULT) -> float:
+    """A player's mean regret over the better rival's, each at least sqrt(n)."""
+    ours, *rivals = (mean_regret(other, problem, SEEDS) for other in (player, Tsallis(), Shadow()))
     return max(ours, math.sqrt(N)) / max(min(rivals), math.sqrt(N))
 
 
@@ -88,5 +89,7 @@ def regret() -> None:
     found = table()
     for k, row in zip(SIZES, found.pop(RISING), strict=True):
         judge(f"k = {k}, {RISING}: worst ratio", max(row), 1.2, "x", at_most=True)
+        problems = [lab.Problem(Moving(rising), delays, k, N) for delays in WAITS.values()]
+        print(f"  {'':8}Thompson sampling's own ratio there: {max(ratio(each, thompson) for each in problems):.2f} x")
     others = np.array(list(found.values()))
     judge(f"all other {others.size} problems: worst ratio", float(others.max()), 1.2, "x", at_most=True)

@@ -91,7 +91,7 @@ def certificate(n_arms: int, delays: ArrayLike, tuning: Tuning | None = None) ->
     """The number the expected regret of a tuning (Means by default) does not exceed on a delay sequence.
 
     cert = min{ n, 2 alpha_n (sqrt(k) - 1) + beta_n ln k + sum_s min{ 1, k / (alpha_s sqrt(k) + 2 beta_s) + H_s } }
-    H_s = sum_{t = s+1}^{min(s + d_s, n)} 1 / (beta_t + alpha_t / 2)
+    H_s = sum_{t = s+1}^{min(s + d_s, n)} of what round t costs for each round that it did not know (`drifts`)
 
     A round that the tuning skips and discards costs 1 once its feedback has come (docs/theory/certificate.md). With a
     shadow the rates are its careful ones, and more is added (docs/theory/shadow.md). On means it is the number of a
@@ -111,15 +111,21 @@ def uncapped_certificate(n_arms: int, waits: Integers, tuning: Tuning) -> float:
         return kernels.allowance(n_arms, n, int(rates.backlog[-1])) + n - known
     if isinstance(tuning, Shadow):
         return shadow_certificate(n_arms, waits, rates)
-    charge = charges(n_arms, waits, rates, rates.beta)
+    charge = charges(n_arms, waits, rates)
     if tuning.discard:
         charge[(rates.skipped_in > 0) & (rates.skipped_in <= arrives) & (arrives <= n)] = 1.0
     return kernels.penalty(n_arms, rates.alpha[-1], rates.beta[-1]) + float(charge.sum())
 
 
-def drifts(rates: Schedule) -> Floats:
-    """sum_{t <= r} 1 / (beta_t + alpha_t / 2) for r = 0..n. More than 1 at once would only cost digits."""
-    return np.append(0.0, np.cumsum(np.minimum(1.0, 1 / (rates.beta + rates.alpha / 2))))
+def drifts(n_arms: int, rates: Schedule, *, is_shadow: bool) -> Floats:
+    """The sum over t <= r, for r = 0..n, of what round t costs for each round whose feedback it did not know.
+
+    1 / (4 beta_t + 2 sqrt(2) alpha_t) for two arms, 1 / (4 beta_t) if alpha_t = 0, and 1 / (beta_t + alpha_t / 2)
+    otherwise and with a shadow. More than 1 at once would only cost digits.
+    """
+    is_quarter = not is_shadow and ((rates.alpha == 0) | (n_arms == 2))
+    slow, fast = rates.beta + rates.alpha / 2, 4 * rates.beta + 2 * math.sqrt(2.0) * rates.alpha
+    return np.append(0.0, np.cumsum(np.minimum(1.0, 1 / np.where(is_quarter, fast, slow))))
 
 
 def stability(n_arms: int, alpha: Floats, beta: Any) -> Floats:
@@ -127,23 +133,23 @@ def stability(n_arms: int, alpha: Floats, beta: Any) -> Floats:
     return np.asarray(np.minimum(1.0, n_arms / (alpha * math.sqrt(n_arms) + 2 * beta)))
 
 
-def charges(n_arms: int, waits: Integers, rates: Schedule, entropy: Any) -> Floats:
-    """min{ 1, k / (alpha_s sqrt(k) + 2 entropy_s) + H_s } of every round s."""
-    n, rounds, drift = waits.size, np.arange(1, waits.size + 1), drifts(rates)
+def charges(n_arms: int, waits: Integers, rates: Schedule, *, is_shadow: bool = False) -> Floats:
+    """min{ 1, k / (alpha_s sqrt(k) + 2 beta_s) + H_s } of every round s. With a shadow without beta."""
+    n, rounds, drift = waits.size, np.arange(1, waits.size + 1), drifts(n_arms, rates, is_shadow=is_shadow)
     waiting = drift[np.minimum(rounds + np.minimum(waits, n), n)] - drift[rounds]
-    return np.minimum(1.0, stability(n_arms, rates.alpha, entropy) + waiting)
+    return np.minimum(1.0, stability(n_arms, rates.alpha, 0.0 if is_shadow else rates.beta) + waiting)
 
 
 def shadow_certificate(n_arms: int, waits: Integers, rates: Schedule) -> float:
     """penalty_n + sum_s min{ 1, sqrt(k) / alpha_s + H_s } + W + 1 with the shadow's rates (docs/theory/shadow.md)."""
-    charge = charges(n_arms, waits, rates, 0.0)
+    charge = charges(n_arms, waits, rates, is_shadow=True)
     total = kernels.penalty(n_arms, rates.alpha[-1], rates.beta[-1]) + float(charge.sum())
     return total + peak_uncharged(n_arms, waits, rates) + 1
 
 
 def peak_uncharged(n_arms: int, waits: Integers, rates: Schedule) -> float:
     """W = max_t of the sum of (1 - charge_s so far) over the rounds s open after decision t (docs/theory/shadow.md)."""
-    n, rounds, drift = waits.size, np.arange(1, waits.size + 1), drifts(rates)
+    n, rounds, drift = waits.size, np.arange(1, waits.size + 1), drifts(n_arms, rates, is_shadow=True)
     base = drift[rounds] - stability(n_arms, rates.alpha, 0.0)
     capped = np.searchsorted(drift, base + 1)  # the first t with drift_t - base_s >= 1
     until = np.maximum(np.minimum(np.minimum(rounds + np.minimum(waits, n), n) + 1, capped), rounds)
@@ -159,7 +165,7 @@ def allowances(n_arms: int, waits: Integers, rates: Schedule) -> Floats:
     n, arrives = waits.size, np.arange(waits.size) + waits
     closed = np.zeros(n + 1)
     in_time = arrives < n
-    np.add.at(closed, arrives[in_time] + 1, charges(n_arms, waits, rates, 0.0)[in_time])
+    np.add.at(closed, arrives[in_time] + 1, charges(n_arms, waits, rates, is_shadow=True)[in_time])
     penalties = 2 * rates.alpha * (math.sqrt(n_arms) - 1) + rates.beta * math.log(n_arms)
     return np.asarray(penalties + np.cumsum(closed)[:n])
 

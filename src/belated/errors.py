@@ -29,7 +29,8 @@ class UnknownRound(BelatedError, LookupError):
 
     def __str__(self) -> str:
         round, asked = self.args
-        return f"round {round} was never asked. Rounds so far: {f'1 to {asked}' if asked else 'none'}"
+        so_far = f"1 to {asked}" if asked else "none"
+        return f"round {round} was never asked. Rounds so far: {so_far}. Pass a decision of this learner, or its round"
 
 
 class DuplicateReport(BelatedError):
@@ -39,7 +40,10 @@ class DuplicateReport(BelatedError):
         super().__init__(round)
 
     def __str__(self) -> str:
-        return f"round {self.args[0]} has been reported or given up already. To change its outcome, use amend"
+        return (
+            f"round {self.args[0]} has been reported or given up already. To change its outcome, use "
+            "amend(decision, old, new). A late report of a round that was given up is amend(decision, None, loss)"
+        )
 
 
 class ImproperRule(BelatedError, ValueError):

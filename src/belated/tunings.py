@@ -118,7 +118,7 @@ class Means(Tuning):
 
     boldness: float = 1.5
     scale: float = 3.0
-    switch_threshold: float = 1.5
+    switch_threshold: float = 0.5  # the world moves already, so less evidence is needed than in Shadow
     elementwise = True
 
     def __post_init__(self) -> None:

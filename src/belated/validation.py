@@ -53,6 +53,14 @@ def as_bold_advantages(values: ArrayLike, size: int) -> Floats:
     return array
 
 
+def as_confidence(confidence: Any) -> float:
+    """A confidence level between 0 and 1, such as 0.95."""
+    level = as_float(confidence)
+    if not 0 < level < 1:
+        raise InvalidInput(f"confidence must lie between 0 and 1, such as 0.95, got {confidence!r}")
+    return level
+
+
 def as_probability(probability: Any) -> float:
     """What the arm of a decision was drawn with."""
     chance = as_float(probability)

@@ -3,12 +3,14 @@
 import itertools
 import json
 import math
+import re
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from belated import FTRL, Decision, kernels
+from belated import FTRL, Decision, OutcomeRange, kernels
 from belated.errors import InvalidInput, UnknownRound
 from belated.kernels.means import COUNT, MISSING, SUM
 from belated.tunings import Advanced, Means, Shadow
@@ -140,8 +142,8 @@ def test_what_cannot_be_amended_is_refused_and_changes_nothing() -> None:
         (told, 0.9, 0.1, "the losses reported so far do not allow it"),
         (told, 0.0, 0.9, "the losses reported so far do not allow it"),
         (told._replace(arm=(told.arm + 1) % 3), 0.5, 0.6, "it did not draw arm"),
-        (told, 1.5, 0.1, "loss must be a number from 0 to 1, got 1.5"),
-        (told, 0.5, math.nan, "loss must be a number from 0 to 1, got nan"),
+        (told, 1.5, 0.1, "old must be a loss from 0 to 1, got 1.5"),
+        (told, 0.5, math.nan, "new must be a loss from 0 to 1, got nan"),
         ((1, 7, 0.5), 0.5, 0.1, "the arm of a decision must be a whole number from 0 to 2, got 7"),
         ((1, 0, 0.0), 0.5, 0.1, r"the probability of a decision must lie in \(0, 1\], got 0.0"),
         ((1, 0, 1e-310), 0.5, 0.6, r"the probability of a decision must lie in \(0, 1\], got 1e-310"),
@@ -159,3 +161,57 @@ def test_what_cannot_be_amended_is_refused_and_changes_nothing() -> None:
     discarding.tell(decision.round, 0.5)
     with pytest.raises(InvalidInput, match="with discard=True its report may have been thrown away"):
         discarding.amend(decision, 0.5, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "report", "old", "new", "hint"),
+    [
+        (None, {"reward": 1.0}, 1.0, 0.5, "After tell(reward=r) it is 1 - r, and new is a loss too"),
+        (None, {"loss": 0.5}, None, 0.5, "None is only for a round that was given up"),
+        (OutcomeRange(0, 50), {"reward": 50}, 20, 40, "old is the reward that was reported last"),
+        (OutcomeRange(0, 50, better="lower"), {"loss": 0}, 20, 10, "old is the loss that was reported last"),
+    ],
+)
+def test_the_refusal_says_what_to_pass(
+    outcomes: OutcomeRange | None, report: dict[str, float], old: float | None, new: float, hint: str
+) -> None:
+    learner = FTRL(3, seed=1, outcomes=outcomes)
+    decision = learner.ask()
+    learner.tell(decision, **report)
+    with pytest.raises(InvalidInput, match=f"from {old} to {new}: .* do not allow it.*{re.escape(hint)}"):
+        learner.amend(decision, old, new)
+
+
+def test_a_reward_is_amended_as_a_loss() -> None:
+    learner, direct = FTRL(3, seed=1), FTRL(3, seed=1)
+    decision = learner.ask()
+    learner.tell(decision, reward=0.25)
+    learner.amend(decision, 1 - 0.25, 1 - 0.75)
+    direct.tell(direct.ask(), reward=0.75)
+    np.testing.assert_allclose(learner.status.estimated_losses, direct.status.estimated_losses, rtol=1e-12)
+
+
+class ChangesAfterwards:
+    """A lock. When it is free again, another thread retires all arms but the last."""
+
+    def __init__(self, learner: Any) -> None:
+        self.learner, self.lock = learner, learner._state.lock
+
+    def __enter__(self) -> None:
+        self.lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.lock.release()
+        self.learner._state.lock = self.lock
+        self.learner.change_arms(retire=self.learner.status.arms[:-1])
+
+
+def test_the_refusal_names_the_arm_also_if_the_arms_change_meanwhile() -> None:
+    learner: Any = FTRL(["a", "b", "c"], seed=0)
+    decision = learner.ask()
+    learner.tell(decision, 0.5)
+    other = "b" if decision.arm == "a" else "a"
+    learner._state.lock = ChangesAfterwards(learner)
+    with pytest.raises(InvalidInput, match=f"did not draw arm '{other}'"):
+        learner.amend(decision._replace(arm=other), 0.5, 0.6)
+    assert learner.status.arms == ("c",)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from belated import FTRL, kernels
+from belated import FTRL, Decision, kernels
 from belated.errors import DuplicateReport, InvalidInput, UnknownRound
 from belated.kernels.means import COUNT, SUM
 from belated.replicated.shared_learner import SharedLearner
@@ -69,11 +69,11 @@ def test_feedback_that_comes_after_all_counts_exactly(name: str) -> None:
             closing.amend(decision, None, 0.7)
         waiting.tell(decision.round, 0.7)
     assert waiting.certificate() <= closing.certificate() <= 50
-    if isinstance(TUNINGS[name], Means):  # what was given up has lost its centre. Its estimate is plain.
+    if isinstance(TUNINGS[name], Means):  # what was given up has lost its centre, so the present one takes its place
         expected = waiting.status.estimated_losses
         for decision in decisions[2::3]:
-            expected -= 0.5  # nothing was reported when it was decided
-            expected[decision.arm] += 0.5 / decision.probability
+            expected += 0.7 - 0.5  # nothing was reported when it was decided
+            expected[decision.arm] -= (0.7 - 0.5) / decision.probability
         np.testing.assert_allclose(closing.status.estimated_losses, expected, rtol=1e-12, atol=1e-12)
         mine, theirs = (learner._state.policies[kernels.ON_MEANS, COUNT : SUM + 1] for learner in (closing, waiting))
         np.testing.assert_allclose(mine, theirs, rtol=1e-12)
@@ -131,6 +131,41 @@ def test_a_recorded_batch_is_what_a_twin_drew(name: str) -> None:
     drop = ("generator", "uniforms")
     mine, theirs = ({k: v for k, v in one.snapshot().items() if k not in drop} for one in (drawing, recording))
     assert mine == theirs
+
+
+def test_the_decision_of_another_learner_is_not_given_up() -> None:
+    learner: Any = FTRL(["a", "b"], seed=1)
+    decisions = learner.ask(3)
+    round, arm, probability = decisions[1]
+    other = "b" if arm == "a" else "a"
+    wrong: list[tuple[Any, float]] = [(other, probability), (arm, probability / 2), ("c", probability), (0, 1.0)]
+    before = learner.snapshot()
+    for its_arm, its_probability in wrong:
+        said = (
+            f"round 2 of this learner drew arm '{arm}' with .* arm {its_arm!r} with .* Pass it to the learner that made"
+        )
+        with pytest.raises(InvalidInput, match=said):
+            learner.give_up(Decision(round, its_arm, its_probability))
+    assert learner.snapshot() == before
+    learner.give_up(Decision(*json.loads(json.dumps(decisions[1]))))
+    with pytest.raises(DuplicateReport):  # it does not wait any more, so nothing is known about it
+        learner.give_up(Decision(round, other, probability))
+    learner.tell(decisions[0], 0.5)
+    learner.give_up(3)
+    assert learner.outstanding == 0
+
+
+def test_the_decision_of_another_learner_is_not_given_up_after_a_change_of_arms_either() -> None:
+    learner: Any = FTRL(["a", "b", "c"], seed=1)
+    decisions = [learner.record(arm, 0.25) for arm in "abca"]
+    learner.change_arms(add=["d"], retire=["c"])
+    decisions += [learner.record("d", 0.25), learner.record("b", 0.25)]
+    for decision in decisions:
+        if decision.arm != "c":
+            with pytest.raises(InvalidInput, match=f"round {decision.round} of this learner drew arm '{decision.arm}'"):
+                learner.give_up(decision._replace(arm="e"))
+        learner.give_up(decision)
+    assert learner.outstanding == 0
 
 
 def test_a_batch_that_makes_no_sense_is_refused() -> None:

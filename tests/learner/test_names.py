@@ -55,7 +55,7 @@ def test_a_named_learner_decides_as_a_numbered_one(name: str) -> None:
         (["a", "b", "a"], "arms must have different names, got 'a' twice"),
         (["a", ""], "the name of an arm must be a string that is not empty, got ''"),
         (["a", 3], "the name of an arm must be a string that is not empty, got 3"),
-        ([0, 1], "the name of an arm must be a string that is not empty, got 0"),
+        ([1, 2, 3], "not empty, got 1. Write '1' for a name, or pass 3 for 3 arms that have numbers"),
     ],
 )
 def test_bad_names_are_refused(arms: Any, reason: str) -> None:

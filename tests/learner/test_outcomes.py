@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,9 @@ def test_a_decision_or_its_round_may_be_told() -> None:
     with pytest.raises(UnknownRound):
         learner.tell(first._replace(round=9), 0.25)
     for wrong in ("1", 1.0, True, None, (1, 0, 0.5)):
-        with pytest.raises(InvalidInput, match="a decision or its round must be a whole number"):
+        with pytest.raises(
+            InvalidInput, match=f"pass a Decision, as ask returns it, or its round, .* got {re.escape(repr(wrong))}$"
+        ):
             learner.tell(wrong, 0.25)  # type: ignore[arg-type]
 
 
@@ -45,6 +48,30 @@ def test_a_decision_or_its_round_may_be_given_up() -> None:
         learner.give_up(first)
     learner.amend(first, None, 0.5)
     assert told(learner) == 0.5
+
+
+def test_a_second_report_says_how_to_change_the_first_and_how_to_bring_a_late_one() -> None:
+    learner = FTRL(3, seed=1)
+    told, given_up = learner.ask(2)
+    learner.tell(told, 0.5)
+    learner.give_up(given_up)
+    for decision in (told, given_up):
+        said = rf"round {decision.round} has .* use amend\(decision, old, new\)\. .* amend\(decision, None, loss\)"
+        with pytest.raises(DuplicateReport, match=said):
+            learner.tell(decision, 0.5)
+        with pytest.raises(DuplicateReport, match=said):
+            learner.give_up(decision)
+
+
+@pytest.mark.parametrize(("asked", "so_far"), [(0, "none"), (2, "1 to 2")])
+def test_an_unknown_round_says_what_to_pass(asked: int, so_far: str) -> None:
+    learner = FTRL(3, seed=1)
+    learner.ask(asked)
+    said = f"round 99 was never asked. Rounds so far: {so_far}. Pass a decision of this learner, or its round"
+    with pytest.raises(UnknownRound, match=said):
+        learner.tell(99, 0.5)
+    with pytest.raises(UnknownRound, match=said):
+        learner.give_up(99)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +118,9 @@ def test_a_loss_may_be_positional_if_losses_are_declared() -> None:
 @pytest.mark.parametrize(
     ("outcomes", "report", "reason"),
     [
-        (None, {}, "a report needs either loss= or reward=, got loss=None, reward=None"),
+        (None, {}, r"got loss=None, reward=None. Pass one, as in tell\(decision, loss=x\)"),
+        (REWARDS, {}, r"got loss=None, reward=None. Pass one, as in tell\(decision, reward=x\)"),
+        (LOSSES, {}, r"got loss=None, reward=None. Pass one, as in tell\(decision, loss=x\)"),
         (None, {"loss": 0.5, "reward": 0.5}, "a report needs either loss= or reward=, got loss=0.5, reward=0.5"),
         (REWARDS, {"loss": 1.0, "reward": 1.0}, "a report needs either loss= or reward="),
         (None, {"loss": 1.5}, r"loss must be a number from 0 to 1, got 1.5. Rescale it"),
@@ -171,5 +200,5 @@ def test_loss_and_value_are_inverse() -> None:
 
 def test_the_learner_is_small() -> None:
     public = {name for name in vars(FTRL) if not name.startswith("_")}
-    assert len(public) <= 15, sorted(public)
+    assert len(public) <= 16, sorted(public)
     assert len(belated.__all__) <= 12

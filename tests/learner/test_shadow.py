@@ -15,7 +15,7 @@ from tests.kernels.test_clock import random_delays
 from tests.lab.test_problems import DELAYS, LOSSES
 from tests.learner.test_certificate import run
 from tests.support.catalogue import TUNINGS
-from tests.support.oracles import LiteralShadow, Report, literal_charge, slow_potential
+from tests.support.oracles import Known, LiteralShadow, Report, literal_charge, literal_measured, slow_potential
 
 
 class Case(NamedTuple):
@@ -281,17 +281,15 @@ def test_the_measured_certificate_by_its_definition() -> None:
     for name, tuning in TUNINGS.items():
         learner = FTRL(3, tuning, seed=5, refresh=3)
         assert learner.measured_certificate() == 0.0
-        losses, suffered, used, centres = np.zeros(3), 0.0, 0, 0.0
+        on_means, rounds = isinstance(tuning, Means), list[Known]()
         for t in range(1, 120):
-            centre = (suffered / used if used else 0.5) if isinstance(tuning, Means) else 0.0
-            decision = learner.ask()
-            if t % 4:
-                loss = (t % 7) / 7
+            told = [known.loss for known in rounds if known.loss is not None]
+            centre = (sum(told) / len(told) if told else 0.5) if on_means else 0.0
+            decision, loss = learner.ask(), (t % 7) / 7 if t % 4 else None
+            if loss is not None:
                 learner.tell(decision.round, loss)
-                losses[decision.arm] += (loss - centre) / decision.probability
-                suffered, used, centres = suffered + loss, used + 1, centres + centre
-        alpha = 2 * math.sqrt(119)
-        literal = suffered - centres + slow_potential(losses, alpha, 0.0) - 2 * alpha + 119 - used
+            rounds.append(Known(decision.arm, decision.probability, centre, loss))
+        literal = literal_measured(np.zeros(3), rounds, on_means=on_means)
         assert learner.measured_certificate() == pytest.approx(literal, rel=1e-9), name
     discarding = FTRL(3, Advanced(scale=0.1, discard=True), seed=1)
     discarding.ask(40)

@@ -114,14 +114,14 @@ def test_the_wrong_kind_is_refused(wrong: Any) -> None:
 
 
 def test_the_wrong_version_is_refused(snapshot: dict[str, Any]) -> None:
-    with pytest.raises(SnapshotError, match="the snapshot has version 99, but this release reads version 4"):
+    with pytest.raises(SnapshotError, match="the snapshot has version 99, but this release reads version 6"):
         FTRL.restore({**snapshot, "version": 99})
 
 
 def test_a_snapshot_of_the_version_before_is_refused() -> None:
     """It was written in November 2026."""
     old = json.loads((Path(__file__).parent / "data" / "snapshot-version-2.json").read_text())
-    said = r"the snapshot has version 2, but this release reads version 4\. Restore it with the release that wrote it"
+    said = r"the snapshot has version 2, but this release reads version 6\. Restore it with the release that wrote it"
     with pytest.raises(SnapshotError, match=said):
         FTRL.restore(old)
 
@@ -232,7 +232,10 @@ def on_means(stage: str) -> FTRL:
 
 DAMAGED_MEANS: dict[str, list[Any]] = {
     **{name: [-1, 3, 10**9, 0.5] for name in ("stage", "leader", "is_moving", "is_over")},
-    **{name: [-1, 10**9, 0.5] for name in ("start", "start_backlog", "told", "known", "settled")},
+    **{name: [-1, 10**9, 0.5] for name in ("start", "start_backlog", "told", "known", "settled", "solved")},
+    "longest": [-1.0, 2.0**60],
+    **{name: [-1.0, 1e301] for name in ("lost", "over_open")},
+    "over_round": [-1, 10**9, 0.5],
     **{name: [-1.0, 1e301] for name in ("alpha", "beta", "squares")},
     **{name: [1e301, -1e301] for name in ("run", "products", "lead")},
     "centres": [-1.0, 1e9],
@@ -243,9 +246,10 @@ DAMAGED_ROWS: dict[str, list[float]] = {
     "x": [-0.5, 0.9, 2.0],
     "count": [-1.0, 0.0],
     "sum": [-1.0, 1e9],
-    "recent_count": [-1.0, 1e9],
-    "recent_sum": [-1.0, 1e9],
+    "drawn": [-1e300, 1e300],
+    "mark": [0.5, 1e9],
     "missing": [-1.0],
+    "lost_own": [-1e301, 1e301],
 }
 
 
@@ -352,6 +356,37 @@ def test_damage_to_a_provisional_outcome_is_refused() -> None:
         assert_refused({**data, "provisional": value}, value)
     with pytest.raises(SnapshotError, match=r"it is provisional, but its tuning is Advanced\("):
         FTRL.restore({**FTRL(3, Advanced(), seed=1).snapshot(), "provisional": 0.5})
+
+
+def paths(data: dict[str, Any], *above: str) -> list[tuple[str, ...]]:
+    """The keys of a dictionary and of those inside it, each with the keys above it."""
+    found = []
+    for key, value in data.items():
+        found.append((*above, key))
+        found += paths(value, *above, key) if isinstance(value, dict) else []
+    return found
+
+
+OPTIONAL = ("outcomes", "provisional", "stretch", "arms_ever")  # a learner without them is a learner too
+
+
+@pytest.mark.parametrize("tuning", [Means(), Shadow(), Advanced(), Simple()], ids=repr)
+def test_a_snapshot_without_one_of_its_keys_is_refused(tuning: Tuning) -> None:
+    learner: FTRL[Any] = FTRL(4, tuning, seed=1, outcomes=OutcomeRange(0, 50))
+    learner.ask(20)
+    learner.change_arms(add=1, retire=[0])
+    learner.tell(learner.ask(5)[0], reward=10)
+    snapshot = json.loads(json.dumps(learner.snapshot()))
+    for path in paths(snapshot):
+        if path[0] == "outcomes" or path in {(name,) for name in OPTIONAL}:
+            continue
+        damaged = json.loads(json.dumps(snapshot))
+        part = damaged
+        for key in path[:-1]:
+            part = part[key]
+        del part[path[-1]]
+        with pytest.raises(SnapshotError):
+            FTRL.restore(damaged)
 
 
 def test_damage_is_refused_with_a_reason(snapshot: dict[str, Any]) -> None:

@@ -14,7 +14,14 @@ from belated.replicated.lag import Drawn, rates_of
 from belated.replicated.shared_learner import Freshness, SharedLearner, WaitingRounds
 from belated.tunings import Advanced, Shadow, Simple, Tuning
 from tests.support.catalogue import TUNINGS
-from tests.support.oracles import Log, literal_certificate, record_batch, slow_argmin, uncapped_certificate
+from tests.support.oracles import (
+    Log,
+    literal_certificate,
+    literal_step,
+    record_batch,
+    slow_argmin,
+    uncapped_certificate,
+)
 
 
 class Event(NamedTuple):
@@ -124,7 +131,7 @@ def literal_without(k: int, tuning: Tuning, journal: list[Event], left_out: froz
         if s not in set_s:
             missing = [t for t in range(s + 1, len(log) + 1) if t not in set_s and s not in log[t - 1].known]
             bound += k / (own.alpha * math.sqrt(k) + 2 * own.beta)
-            bound += sum(1 / (log[t - 1].beta + log[t - 1].alpha / 2) for t in missing)
+            bound += sum(literal_step(k, log[t - 1].alpha, log[t - 1].beta) for t in missing)
     return bound
 
 
@@ -225,8 +232,8 @@ def test_open_rounds_pay_for_the_lowest_beta_since_the_draw() -> None:
     shared.enter([8], 3, [0], [0.5], drawn)
     paid, lag = float(shared.learner._state.clock["drift"][0]) - before, shared._lag
     assert lag is not None
-    assert paid == pytest.approx(1 / (lowest[1] + lowest[0] / 2))
-    assert paid > 1 / (lag.beta + lag.alpha / 2)
+    assert paid == pytest.approx(literal_step(2, *lowest))
+    assert paid > literal_step(2, lag.alpha, lag.beta)
 
 
 def test_a_fall_of_beta_is_charged_once() -> None:

@@ -1,6 +1,7 @@
 """Slow, literal transcriptions that the fast code is compared with."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -58,11 +59,21 @@ class Log(NamedTuple):
     known: frozenset[int]
 
 
-def literal_charge(n_arms: int, log: Sequence[Log], s: int, *, has_shadow: bool = False) -> float:
-    """What round s has cost by the end of the log."""
-    own = log[s - 1]
+def literal_step(n_arms: int, alpha: float, beta: float, *, is_shadow: bool = False) -> float:
+    """What a round costs for each round that it did not know. A quarter where that is proven."""
+    if not is_shadow and n_arms == 2:
+        return 1 / (4 * (beta + alpha / math.sqrt(2)))
+    return 1 / (4 * beta) if not is_shadow and alpha == 0 else 1 / (beta + alpha / 2)
+
+
+def literal_charge(
+    n_arms: int, log: Sequence[Log], s: int, *, has_shadow: bool = False, is_shadow: bool | None = None
+) -> float:
+    """What round s has cost by the end of the log. On means there is a shadow, but no alarm needs its steps."""
+    own, is_shadow = log[s - 1], has_shadow if is_shadow is None else is_shadow
     charge = n_arms / (own.alpha * math.sqrt(n_arms) + (0 if has_shadow else 2 * own.beta))
-    return min(1.0, charge + sum(1 / (later.beta + later.alpha / 2) for later in log[s:] if s not in later.known))
+    later = [one for one in log[s:] if s not in one.known]
+    return min(1.0, charge + sum(literal_step(n_arms, one.alpha, one.beta, is_shadow=is_shadow) for one in later))
 
 
 def literal_certificate(
@@ -221,58 +232,85 @@ def play(learner: Learner, delays: Sequence[int], losses: NDArray[np.float64]) -
     return decisions
 
 
+class Known(NamedTuple):
+    """A decision of a game, and its loss if it was reported."""
+
+    arm: int
+    probability: float
+    centre: float
+    loss: float | None
+
+
+def literal_measured(behind: NDArray[np.float64], rounds: Sequence[Known], *, on_means: bool) -> float:
+    """The measured certificate by its definition. `behind` has the estimates that the game began with.
+
+    On means every round adds loss - lhat_i, or the most that could be. Otherwise a round without a report adds 1.
+    """
+    leads = -behind
+    for arm, probability, centre, loss in rounds:
+        is_drawn = np.arange(leads.size) == arm
+        if loss is not None:
+            leads += (loss - centre) * np.where(is_drawn, 1 - 1 / probability, 1.0)
+        elif on_means:
+            leads += np.where(is_drawn, centre * (1 / probability - 1), 1 - centre)
+        else:
+            leads += 1
+    alpha = 2 * math.sqrt(len(rounds))
+    best = float((-leads).min())  # the potential takes losses that are not negative
+    return float(slow_potential(-leads - best, alpha, 0.0) - best - 2 * alpha)
+
+
 class Event(NamedTuple):
     """Something that a learner on means was told, in order."""
 
-    kind: str  # "ask", "tell" or "amend"
+    kind: str  # "solve", "ask", "tell" or "amend"
     round: int
     loss: float = 0.0  # of a report, or by how much an amendment changes it
     is_new: bool = False  # an amendment of a round that was given up
+    x: NDArray[np.float64] = np.zeros(0)  # the distribution in force
 
 
 class ArmReports:
-    """The reports of an arm. Each has its weight in the mean, and its weight among the recent ones."""
+    """The reports of an arm, and how long it has been silent."""
 
     def __init__(self) -> None:
-        self.losses = self.weights = np.zeros(0)  # of the recent ones
         self.count = self.sum = 0.0
-        self.missing = self.resets = 0
+        self.missing = 0
+        self.drawn = 0.0  # expected draws since its last report
+        self.others = 0  # reports of others since they were too many
 
-    def tell(self, loss: float, window: float, can_forget: bool) -> None:
+    def tell(self, loss: float) -> None:
         self.missing = max(0, self.missing - 1)
-        self.losses, self.weights = np.append(self.losses, loss), np.append(self.weights * (1 - 1 / (window + 1)), 1.0)
         self.count, self.sum = self.count + 1, self.sum + loss
-        weight, mass = float(self.weights.sum()), float(self.weights @ self.losses)
-        if can_forget and weight >= 10 and self.count > 2 * weight:
-            earlier = (self.sum - mass) / (self.count - weight)
-            pooled = (self.sum + 1) / (self.count + 2)
-            variance = pooled * (1 - pooled) * (1 / (self.count - weight) + 0.5 / weight)
-            if (mass / weight - earlier) ** 2 > 25 * variance:
-                self.count, self.sum, self.resets = weight, mass, self.resets + 1
 
     def amend(self, change: float, is_new: bool) -> None:
-        if not is_new:  # it may be one of the recent ones
-            self.losses = self.weights = np.zeros(0)
         self.missing = max(0, self.missing - is_new)
         self.count += is_new
         self.sum = min(self.count, max(0.0, self.sum + change))
+
+    def is_overdue(self, longest_delay: float) -> bool:
+        return self.drawn > 100 + 2 * longest_delay
+
+    def is_silent(self, longest_delay: float) -> bool:
+        return self.count == 0 or (self.is_overdue(longest_delay) and self.others >= 2)
 
 
 class Replay:
     """What a learner on means knows after a list of events. `oracle` knows the decisions."""
 
-    def __init__(self, oracle: "LiteralMeans") -> None:
+    def __init__(self, oracle: "LiteralMeans", n_events: int | None = None) -> None:
         self.oracle = oracle
         self.arms = [ArmReports() for _ in range(oracle.n_arms)]
         self.estimates = np.zeros(oracle.n_arms)  # of the alarm
         self.decided = self.reported = self.told = self.known = 0
+        self.longest_delay = 0.0
         self.suffered = self.centres = self.lead = 0.0
         self.surprises: list[float] = []
         self.products: list[float] = []
         self.is_moving = self.is_over = False
         self.stage_losses = np.zeros(oracle.n_arms)
         self.savings: list[float] = []
-        for event in oracle.events:
+        for event in oracle.events[:n_events]:
             getattr(self, event.kind)(event)
 
     @property
@@ -282,9 +320,24 @@ class Replay:
     def ask(self, event: Event) -> None:
         self.decided += 1
         self.arms[self.oracle.made[event.round].arm].missing += 1
+        for arm, probability in zip(self.arms, event.x, strict=True):
+            arm.drawn += probability
+
+    def solve(self, _event: Event) -> None:
+        """Reports count against a silent arm once it is overdue at a solve."""
+        for arm in self.arms:
+            if not arm.is_overdue(self.longest_delay):
+                arm.others = 0
+
+    def hear(self, reporting: ArmReports, delay: float | None) -> None:
+        """An arm has reported. If the delay is not known, its draws are taken for it."""
+        for arm in self.arms:
+            arm.others += 1
+        self.longest_delay = max(reporting.drawn if delay is None else delay, self.longest_delay * (1 - 1 / 500))
+        reporting.drawn, reporting.others = 0.0, 0
 
     def tell(self, event: Event) -> None:
-        made, is_plain = self.oracle.made[event.round], self.oracle.provisional is not None
+        made = self.oracle.made[event.round]
         self.estimates[made.arm] += (event.loss - made.centre) / made.probability
         self.centres += made.centre
         if not self.is_over:
@@ -293,38 +346,50 @@ class Replay:
             self.is_over = self.lead > self.oracle.allowed_after(self.decided)
         if self.oracle.stage != "means" and event.round > self.oracle.start:
             self.tell_stage(event, made)
-        if not is_plain:
+        if self.oracle.provisional is None:
             self.watch(event.loss, self.arms[made.arm])
-        waiting = self.decided - self.reported
-        self.arms[made.arm].tell(event.loss, max(100, 4 * waiting), can_forget=not is_plain)
+        self.arms[made.arm].tell(event.loss)
+        self.hear(self.arms[made.arm], self.decided - event.round)
         self.reported, self.suffered, self.told = self.reported + 1, self.suffered + event.loss, self.told + 1
+
+    def estimate_in_stage(self, event: Event, made: "Made", centre: float) -> None:
+        """The estimates of the present stage."""
+        age, is_moving = event.round - self.oracle.start, self.oracle.stage == "moving"
+        is_centred = is_moving and made.probability * age >= 8
+        self.stage_losses[made.arm] += (event.loss - centre * is_centred) / made.probability
+        if is_moving:
+            self.stage_losses -= centre * (event.x * age < 8)
 
     def tell_stage(self, event: Event, made: "Made") -> None:
         """The estimates and the savings of the present stage."""
-        is_sure = made.probability * (event.round - self.oracle.start) >= 4
-        is_centred = self.oracle.stage == "moving" and is_sure
-        self.stage_losses[made.arm] += (event.loss - made.centre * is_centred) / made.probability
+        self.estimate_in_stage(event, made, made.centre)
         if self.oracle.stage == "moving":
             bold, careful = self.oracle.policies[event.round]
             mean = self.suffered / self.reported if self.reported else 0.0
             self.savings.append((event.loss - mean) * (bold[made.arm] - careful[made.arm]) / made.probability)
 
     def watch(self, loss: float, arm: ArmReports) -> None:
-        """Neighbouring surprises. Each is worth 1/16 less for every report since."""
+        """Neighbouring surprises. Each is worth 1/24 less for every report since."""
         expected = (arm.sum + 2 * self.mean) / (arm.count + 2)
         ages = np.arange(len(self.surprises))[::-1]
-        run = float(np.array(self.surprises) @ (15 / 16) ** ages)
+        run = float(np.array(self.surprises) @ (23 / 24) ** ages)
         self.surprises.append((loss - expected) * arm.count / (arm.count + 5))
         self.products.append(self.surprises[-1] * run)
-        threshold = (1 + 0.4 * math.log(1 + self.reported)) * math.sqrt(16 + (np.array(self.products) ** 2).sum())
+        threshold = (1 + 0.4 * math.log(1 + self.reported)) * math.sqrt(4 + (np.array(self.products) ** 2).sum())
         self.is_moving = self.is_moving or sum(self.products) > threshold
 
     def amend(self, event: Event) -> None:
-        made = self.oracle.made[event.round]
-        self.estimates[made.arm] += event.loss / made.probability
-        self.arms[made.arm].amend(event.loss, event.is_new)
+        made, centre = self.oracle.made[event.round], self.mean if event.is_new else 0.0
+        self.estimates[made.arm] += (event.loss - centre) / made.probability
+        self.centres += centre
         if self.oracle.stage != "means" and event.round > self.oracle.start:
-            self.stage_losses[made.arm] += event.loss / made.probability
+            if event.is_new:
+                self.estimate_in_stage(event, made, centre)
+            else:
+                self.stage_losses[made.arm] += event.loss / made.probability
+        self.arms[made.arm].amend(event.loss, event.is_new)
+        if event.is_new:
+            self.hear(self.arms[made.arm], None)
         self.reported, self.suffered = self.reported + event.is_new, self.suffered + event.loss
         if not self.is_over:
             self.lead = self.suffered - self.centres - float(self.estimates.min())
@@ -346,6 +411,7 @@ class LiteralMeans:
         self.n_arms, self.tuning, self.provisional = n_arms, tuning, provisional
         self.events: list[Event] = []
         self.made: dict[int, Made] = {}
+        self.x = np.zeros(n_arms)  # of the last solve
         self.policies: dict[int, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}  # of the rounds on the move
         self.stage, self.plays, self.start, self.start_backlog = "means", "means", 0, 0
         self.alpha = self.beta = 0.0
@@ -362,7 +428,7 @@ class LiteralMeans:
 
     def mean(self) -> float:
         """The mean of the losses reported so far."""
-        told = [event for event in self.events if event.kind != "ask"]
+        told = [event for event in self.events if event.kind in ("tell", "amend")]
         reports = sum(event.kind == "tell" or event.is_new for event in told)
         return sum(event.loss for event in told) / reports if reports else 0.5
 
@@ -372,6 +438,11 @@ class LiteralMeans:
 
     def solve(self) -> NDArray[np.float64]:
         """The distribution of the coming round."""
+        self.x = self.solved()
+        return self.x
+
+    def solved(self) -> NDArray[np.float64]:
+        self.events.append(Event("solve", 0))
         past, t = Replay(self), len(self.made) + 1
         self.settled = {event.round for event in self.events if event.kind == "tell"}
         self.n_settled = past.told
@@ -381,7 +452,7 @@ class LiteralMeans:
         elif past.is_moving and self.stage == "means":
             self.stage, self.start, self.start_backlog = "moving", t - 1, backlog
         if self.stage == "means":
-            return self.with_floor(self.on_means(past), 0.0 if self.provisional is not None else past.lead, t)
+            return self.with_floor(self.on_means(past), past, t)
         losses = Replay(self).stage_losses  # of the stage, which may just have begun
         self.alpha = math.sqrt(t - self.start)
         self.beta = self.tuning.scale * math.sqrt((backlog - self.start_backlog) / math.log(self.n_arms))
@@ -392,19 +463,28 @@ class LiteralMeans:
         bold = slow_argmin(losses, self.alpha, 0.0)
         self.coming = bold, careful
         self.plays = "careful" if self.is_careful_ahead(Replay(self).savings) else "bold"
-        return self.with_floor(careful if self.plays == "careful" else bold, past.lead, t)
+        return self.with_floor(careful if self.plays == "careful" else bold, past, t)
 
     def is_careful_ahead(self, savings: Sequence[float]) -> bool:
         return sum(savings) > self.tuning.switch_threshold * math.sqrt(1 + sum(saving**2 for saving in savings))
 
-    def with_floor(self, x: NDArray[np.float64], lead: float, t: int) -> NDArray[np.float64]:
+    def with_floor(self, weights: NDArray[np.float64], past: Replay, t: int) -> NDArray[np.float64]:
+        """A silent arm has no more than the average of the others. Then each arm gets its uniform share."""
+        is_heard = np.array([self.is_heard(arm, past) for arm in past.arms])
+        x = np.where(is_heard, weights, np.minimum(weights, weights[is_heard].mean())) if is_heard.any() else weights
+        lead = past.lead if self.provisional is None else 0.0
         share = min(1.0, 0.1 * math.sqrt(self.n_arms / t) + 0.05 * max(0.0, lead) / t)
         return np.asarray((1 - share) * x / x.sum() + share / self.n_arms)
 
+    def is_heard(self, arm: ArmReports, past: Replay) -> bool:
+        return self.provisional is not None or not arm.is_silent(past.longest_delay)
+
     def on_means(self, past: Replay) -> NDArray[np.float64]:
-        """exp(-boldness (n_i + 2) kl_i). An arm that has never reported has no more than the average of the others."""
-        counts, sums = (np.array([getattr(arm, name) for arm in past.arms]) for name in ("count", "sum"))
-        has_reported = counts > 0
+        """exp(-boldness (n_i + 2) kl_i). The reports of a silent arm do not count."""
+        counts, sums = (
+            np.array([getattr(arm, name) if self.is_heard(arm, past) else 0.0 for arm in past.arms])
+            for name in ("count", "sum")
+        )
         if self.provisional is not None:
             missing = np.array([arm.missing for arm in past.arms])
             counts, sums = counts + missing, sums + self.provisional * missing
@@ -412,34 +492,31 @@ class LiteralMeans:
         mean = (sums + 2 * (sum(own) / len(own) if own else 0.5)) / (counts + 2)
         u = (2 * mean.min() + mean) / 3
         divergence = (mean - mean.min()) ** 2 / (2 * u * (1 - u) + 1e-12)
-        weights = np.exp(-np.minimum(600, self.tuning.boldness * (counts + 2) * divergence))
-        if self.provisional is None and has_reported.any():
-            weights = np.where(has_reported, weights, np.minimum(weights, weights[has_reported].mean()))
-        return np.asarray(weights)
+        return np.asarray(np.exp(-np.minimum(600, self.tuning.boldness * (counts + 2) * divergence)))
 
     def ask(self, decision: Decision) -> None:
         round, arm, probability = decision
-        centre = 0.0 if self.provisional is not None else self.mean()
+        centre = self.mean()
         counted = self.waiting()
         self.backlogs.append(self.backlogs[-1] + len(counted))
         patience = self.tuning.scale / math.sqrt(math.log(self.n_arms)) * math.sqrt(self.backlogs[-1])
         if counted and round - counted[0] > patience:
             self.skipped.add(counted[0])
         self.made[round] = Made(arm, probability, centre)
-        self.events.append(Event("ask", round))
+        self.events.append(Event("ask", round, x=self.x))
         if self.stage == "moving":
             self.policies[round] = self.coming
         elif self.stage == "alarm":
             self.log.append(Log(self.alpha, self.beta, frozenset(round - self.start for round in self.settled)))
 
     def tell(self, round: int, loss: float) -> None:
-        self.events.append(Event("tell", round, loss))
+        self.events.append(Event("tell", round, loss, x=self.x))
 
     def give_up(self, round: int) -> None:
         self.given_up.add(round)
 
     def amend(self, round: int, old: float | None, new: float) -> None:
-        self.events.append(Event("amend", round, new - (old or 0.0), old is None))
+        self.events.append(Event("amend", round, new - (old or 0.0), old is None, self.x))
 
     def without_alarm(self) -> float:
         """The certificate of a run without an alarm."""
@@ -453,5 +530,46 @@ class LiteralMeans:
         charges = past.lead + self.start - past.known
         for s in range(1, n - self.start + 1):
             is_lost = s + self.start in self.given_up
-            charges += 1.0 if is_lost else literal_charge(self.n_arms, self.log, s, has_shadow=True)
+            charges += 1.0 if is_lost else literal_charge(self.n_arms, self.log, s, has_shadow=True, is_shadow=False)
         return charges + 2 * self.alpha * (math.sqrt(self.n_arms) - 1) + self.beta * math.log(self.n_arms)
+
+    def certificate_any(self) -> float:
+        """The one for any delays, from the list of events (docs/theory/any-delays.md)."""
+        past, n = Replay(self), len(self.made)
+        if not past.is_over:
+            return self.allowed_after(n) + max(0.0, float(self.unreported(self.events).max()))
+        # the first events that raise it
+        before = bisect_left(range(len(self.events) + 1), True, key=lambda i: Replay(self, i).is_over)  # noqa: FBT003
+        decided = sum(event.kind == "ask" for event in self.events[:before])
+        total = past.lead + max(0.0, float(self.unreported(self.events[:before]).max()))
+        if self.stage != "alarm":
+            return total + n - decided
+        penalty = 2 * self.alpha * (math.sqrt(self.n_arms) - 1) + self.beta * math.log(self.n_arms)
+        return total + self.start - decided + penalty + self.missing_cost()
+
+    def unreported(self, events: Sequence[Event]) -> NDArray[np.float64]:
+        """What rounds without a report could add to the lead against each arm. A round that was given up stays one."""
+        told = {event.round for event in events if event.kind == "tell"}
+        added = np.zeros(self.n_arms)
+        for round in {event.round for event in events if event.kind == "ask"} - told:
+            made = self.made[round]
+            added += 1 - made.centre
+            added[made.arm] += made.centre * (1 / made.probability - 1) - (1 - made.centre)
+        return added
+
+    def missing_cost(self) -> float:
+        """Of every round since the alarm, the stability and what it pays for the rounds that its solve did not know."""
+        cost, known, told, asked = 0.0, set[int](), set[int](), list[int]()
+        for event in self.events:
+            if event.kind == "solve":
+                known = set(told)
+            elif event.kind == "tell" or event.is_new:
+                told.add(event.round)
+            elif event.kind == "ask" and event.round > self.start:
+                alpha, beta, _ = self.log[len(asked)]
+                cost += math.sqrt(self.n_arms) / alpha if alpha * alpha > self.n_arms else 1.0
+                for made in (self.made[round] for round in asked if round not in known):
+                    x = event.x[made.arm]
+                    cost += x / (beta + alpha / math.sqrt(x) / 2) / made.probability
+                asked.append(event.round)
+        return cost

@@ -4,13 +4,16 @@ There is no fast-math. Kernels use only IEEE operations in a fixed order. Sums r
 So a result does not depend on the machine's vector width or C library.
 """
 
-from belated.kernels.argmin import LARGEST_RATE, LOSSES, ROWS, SMALLEST_RATE, V_MAX, V, X, Y, argmin, potential
+from belated.kernels.any_delays import unreported
+from belated.kernels.argmin import LARGEST_RATE, LOSSES, OPEN, ROWS, SMALLEST_RATE, V_MAX, V, X, Y, argmin, potential
 from belated.kernels.arithmetic import exp
+from belated.kernels.bets import GRID
 from belated.kernels.charges import closed_charge, penalty
 from belated.kernels.clock import (
     CLOCK,
     IMPOSSIBLE,
     LEDGER,
+    NO_LOSS,
     WAITS,
     WRONG_ARM,
     amend,
@@ -58,12 +61,15 @@ __all__ = [
     "CLOCK",
     "FLOOR",
     "GONE",
+    "GRID",
     "IMPOSSIBLE",
     "LARGEST_RATE",
     "LEDGER",
     "LOSSES",
     "MEANS",
+    "NO_LOSS",
     "ON_MEANS",
+    "OPEN",
     "ROWS",
     "SHADOW",
     "SMALLEST_RATE",
@@ -113,4 +119,5 @@ __all__ = [
     "solve_and_record",
     "solve_and_record_batch",
     "solve_means",
+    "unreported",
 ]

@@ -28,9 +28,9 @@ MAX_NEWTON = 8  # two or three do; a start so bad that it needs more is solved f
 SYNC = 64  # solves from one exact y = e^v to the next: their rounding stays below 1e-13
 LANES = 32  # sums run in so many lanes side by side
 
-# the rows of `policy`: the estimates and the solution, then workspace
-LOSSES, X, V, Y, GAIN, LEVEL, MOVE = range(7)
-ROWS = 7
+# the rows of `policy`: the estimates and the solution, workspace, and what the certificates need (any_delays.py)
+LOSSES, X, V, Y, GAIN, LEVEL, MOVE, OPEN = range(8)
+ROWS = 8
 
 
 @compiled

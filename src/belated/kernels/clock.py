@@ -9,15 +9,17 @@ distribution in force does not know the report. The solve then takes all late ro
 
 The charge of round s while it waits (docs/theory/certificate.md):
 
-    min{ 1, k / (alpha_s sqrt(k) + 2 beta_s) + sum_{t > s} 1 / (beta_t + alpha_t / 2) }  =  min{ 1, drift - base_s }
+    min{ 1, k / (alpha_s sqrt(k) + 2 beta_s) + sum_{t > s} step_t }  =  min{ 1, drift - base_s }     (charges.py)
 """
 
 import math
 
 import numpy as np
 
-from belated.arrays import Integers
+from belated.arrays import Floats, Integers
+from belated.kernels.any_delays import close_lead, close_round, lose, open_round
 from belated.kernels.argmin import LOSSES
+from belated.kernels.bets import bet
 from belated.kernels.charges import stability
 from belated.kernels.compiling import Policies, Record, Records, compiled
 from belated.kernels.means import MEANS, MISSING, ON_MEANS, centre, has_means, learn, relearn
@@ -36,7 +38,7 @@ CLOCK = np.dtype(
         ("suffered", np.float64),  # the sum of their losses
         ("alpha", np.float64),  # the rates of the last solve; with a shadow, its careful ones
         ("beta", np.float64),
-        ("drift", np.float64),  # sum_t 1 / (beta_t + alpha_t / 2)
+        ("drift", np.float64),  # sum_t step_t
         ("charge", np.float64),  # what closed and capped rounds have cost
         ("charged", np.int64),  # open rounds whose charge still grows
         ("base", np.float64),  # the sum of their bases
@@ -45,6 +47,9 @@ CLOCK = np.dtype(
         ("late_charged", np.int64),
         ("late_base", np.float64),
         ("peak_uncharged", np.float64),  # the largest sum of (1 - charge) over all open rounds so far
+        ("any_charge", np.float64),  # what the rounds have cost for any delays (any_delays.py)
+        ("any_step", np.float64),  # what the next decision pays for the missing rounds
+        ("any_start", np.int64),  # counted from the round after this one
         ("shadow", SHADOW),  # all zero without a shadow
         ("means", MEANS),  # all zero without a policy on means
         ("rows", np.int64),  # rows of the ledger in use
@@ -123,6 +128,7 @@ def enter(
     if has_means(policies):
         row.centre = centre(clock)
         policies[ON_MEANS, MISSING, arm] += 1
+    open_round(clock, policies, arm, probability)
     clock.rows += 1
     clock.outstanding += 1
     clock.counted += 1
@@ -171,18 +177,22 @@ def _drop(clock: Record, row: Record) -> None:
 
 
 @compiled
-def give_up(clocks: Records, ledger: Records, round: int) -> bool:
+def give_up(clocks: Records, ledger: Records, policies: Policies, round: int) -> bool:
     """Stop waiting for a round. Returns False and changes nothing if it was not waiting."""
     clock = clocks[0]
     found = _find(ledger, clock.rows, round)
     if found < 0 or not ledger[found].probability > 0:
         return False
+    if has_means(policies):
+        lose(clock, policies, ledger[found])
     _drop(clock, ledger[found])
     return True
 
 
 @compiled
-def report(clocks: Records, ledger: Records, policies: Policies, discard: bool, round: int, loss: float) -> bool:
+def report(
+    clocks: Records, ledger: Records, policies: Policies, bets: Floats, discard: bool, round: int, loss: float
+) -> bool:
     """Take a report and add loss / probability AT ACTION TIME to the arm's estimate.
 
     Returns False and changes nothing if the round was not waiting.
@@ -196,9 +206,14 @@ def report(clocks: Records, ledger: Records, policies: Policies, discard: bool, 
         _drop(clock, row)
         return True
     clock.outstanding -= 1
+    bet(bets, row.arm, row.probability, loss, 1)
+    close_round(clock, policies, round, row.arm, row.probability)
     if has_means(policies):
-        drawn = row.arm, row.probability, row.bold_advantage, row.centre
+        drawn, was_over = (row.arm, row.probability, row.bold_advantage, row.centre), clock.means.is_over
         learn(clock, policies, round, *drawn, loss, clock.round, clock.backlog)
+        row.probability = 0.0
+        if clock.means.is_over > was_over:
+            close_lead(clock, ledger, policies)
     else:
         for i in range(policies.shape[0]):
             policies[i, LOSSES, row.arm] += loss / row.probability
@@ -215,6 +230,7 @@ def report(clocks: Records, ledger: Records, policies: Policies, discard: bool, 
 
 
 WAITS, WRONG_ARM, IMPOSSIBLE = 1, 2, 3
+NO_LOSS = -1.0
 SLACK = 1e-9  # for rounding
 
 
@@ -223,14 +239,17 @@ def amend(
     clocks: Records,
     ledger: Records,
     policies: Policies,
+    bets: Floats,
     round: int,
     arm: int,
     probability: float,
-    change: float,
-    new_reports: int,
+    old: float,
+    new: float,
     is_checked: bool,
 ) -> int:
     """Change the loss of a reported round, or bring that of a round that was given up, which is one more report.
+
+    old is NO_LOSS for a round that was given up.
 
     Otherwise nothing changes, and the result says why. WAITS means that it is not reported. WRONG_ARM means that
     another arm was drawn, which is known until the next solve. IMPOSSIBLE means that the losses would add up to less
@@ -243,6 +262,7 @@ def amend(
         return WAITS
     if found >= 0 and _is_open(ledger[found], clock) and ledger[found].arm != arm:
         return WRONG_ARM
+    new_reports, change = int(old == NO_LOSS), new - max(0.0, old)
     before = policies[0, LOSSES, arm]
     after, suffered, reported = before + change / probability, clock.suffered + change, clock.reported + new_reports
     are_sums_right = -SLACK * clock.suffered <= suffered <= reported * (1 + SLACK)
@@ -251,10 +271,17 @@ def amend(
     if is_checked and (reported > clock.round - clock.outstanding or not are_sums_right):
         return IMPOSSIBLE
     if has_means(policies):
+        was_over = clock.means.is_over
         relearn(clock, policies, round, arm, probability, change, new_reports)
+        if clock.means.is_over > was_over:
+            close_lead(clock, ledger, policies)
     else:
         for i in range(policies.shape[0]):
             policies[i, LOSSES, arm] = min(1e300, max(0.0, after))
+    bet(bets, arm, probability, max(0.0, old), -1)
+    bet(bets, arm, probability, new, 1)
+    if new_reports > 0:
+        close_round(clock, policies, round, arm, probability)
     clock.reported = reported
     clock.suffered = min(float(reported), max(0.0, suffered))
     return 0

@@ -3,13 +3,14 @@
 import numpy as np
 
 from belated.arrays import Floats, Integers
-from belated.kernels.argmin import LARGEST_RATE, SMALLEST_RATE, X, argmin
-from belated.kernels.charges import closed_charge, penalty, stability, step
+from belated.kernels.any_delays import UNKNOWN, begin_rates, charge_missing, charge_of_alarm, has_rates
+from belated.kernels.argmin import LARGEST_RATE, SMALLEST_RATE, X, argmin, potential
+from belated.kernels.charges import closed_charge, is_only_shadow, penalty, stability, step
 from belated.kernels.clock import count, enter, settle
 from belated.kernels.compiling import Policies, Record, Records, compiled
 from belated.kernels.draw import draw, normalise
 from belated.kernels.means import choose_stage, has_means
-from belated.kernels.shadow import bold_advantage, choose, has_shadow
+from belated.kernels.shadow import CAREFUL, bold_advantage, choose, has_shadow
 
 
 @compiled
@@ -21,11 +22,22 @@ def solve(clock: Record, policies: Policies, cdf: Floats, alpha: float, beta: fl
     if has_means(policies):
         _choose_stage(clock, policies)
     elif has_shadow(policies):
-        choose(clock, policies, penalty(policies.shape[2], alpha, beta) + closed_charge(clock))
+        _choose_policy(clock, policies)
     else:
         argmin(policies[0], alpha, beta, clock.solves)
     clock.solves += 1
     normalise(policies[clock.shadow.played, X], cdf)
+    charge_missing(clock, policies)
+
+
+@compiled
+def _choose_policy(clock: Record, policies: Policies) -> None:
+    """Solve for a learner with a shadow."""
+    was_alarmed = clock.shadow.alarm
+    choose(clock, policies, penalty(policies.shape[2], clock.alpha, clock.beta) + closed_charge(clock))
+    if clock.shadow.alarm and not was_alarmed:
+        lead = clock.suffered + potential(policies[CAREFUL], clock.alpha, clock.beta) - 2 * clock.alpha
+        begin_rates(clock, policies, charge_of_alarm(clock, policies, lead))
 
 
 @compiled
@@ -34,7 +46,9 @@ def _choose_stage(clock: Record, policies: Policies) -> None:
     was_alarmed = clock.shadow.alarm
     choose_stage(clock, policies, clock.round + 1, clock.backlog + clock.counted)
     if clock.shadow.alarm and not was_alarmed:
-        clock.charge = clock.means.lead + (clock.round - clock.means.known)
+        means = clock.means
+        begin_rates(clock, policies, means.lead + means.over_open + (clock.round - means.over_round))
+        clock.charge = means.lead + (clock.round - means.known)
         clock.capped = clock.round
         clock.next_cap = clock.rows
         clock.charged = 0
@@ -51,7 +65,8 @@ def _write_down(
     """Count the round and enter its decision, wherever it was drawn. Needs room in the ledger."""
     count(clock, ledger, patience, 0)
     advantage = bold_advantage(policies, arm, probability)
-    enter(clock, ledger, policies, arm, probability, advantage, step(clock.alpha, clock.beta))
+    cost = step(policies.shape[2], is_only_shadow(policies), clock.alpha, clock.beta)
+    enter(clock, ledger, policies, arm, probability, advantage, cost)
     clock.left -= 1
 
 
@@ -148,7 +163,7 @@ def enter_more_stale(
     surcharge is 1 if an alarm was raised since then, else 0 (docs/theory/certificate.md, "Replicas").
     """
     clock, is_given = clocks[0], bold_advantages.shape[0] > 0
-    cost = step(alpha, beta - dip)
+    cost = step(policies.shape[2], is_only_shadow(policies), alpha, beta - dip)
     excess = max(0.0, stability(policies, alpha, beta) - stability(policies, clock.alpha, clock.beta))
     for i in range(arms.shape[0]):
         count(clock, ledger, patience, missed)
@@ -156,6 +171,8 @@ def enter_more_stale(
         clock.charge += missed * cost + excess + surcharge
         enter(clock, ledger, policies, arms[i], probabilities[i], advantage, cost)
         clock.left -= 1
+    if has_rates(clock, policies):  # the whole distribution of their copy would be needed
+        clock.any_charge = UNKNOWN
 
 
 @compiled

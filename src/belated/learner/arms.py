@@ -53,26 +53,35 @@ class Arms(NamedTuple):
             born = max(self.born, self.n)
             more = whole_number("add", add if not (isinstance(add, Sequence) and not add) else 0, 0)
             names: tuple[Any, ...] = (*staying, *range(born, born + more))
-            _check_count(len(names))
+            _check_left(names, self)
             return Arms(len(names), () if names == tuple(range(len(names))) else names, born + more)
         coming = _listed("add", add)
         for arm in leaving:
             if arm in coming:
                 raise InvalidInput(f"{arm!r} cannot be retired and added at once. Leave it out, or use another name")
         names = (*staying, *coming)
-        _check_count(len(names))
+        _check_left(names, self)
         return parse_arms(names)
 
 
-def _check_count(size: int) -> None:
-    if size == 0:
-        raise InvalidInput("at least one arm must stay. Add one, or retire fewer")
+def _check_left(names: tuple[Any, ...], before: Arms) -> None:
+    if not names:
+        raise InvalidInput(
+            f"retire has all the arms {list(before.all)!r:.200}, but at least one must stay. Add one, or retire fewer"
+        )
 
 
 def _listed(what: str, arms: Any) -> tuple[Any, ...]:
     if isinstance(arms, str | bytes) or not isinstance(arms, Sequence):
         raise InvalidInput(f"{what} must be a list of arms, got {arms!r:.200}")
     return tuple(arms)
+
+
+def _naming_hint(arms: Sequence[Any]) -> str:
+    """What to pass instead of a list of numbers."""
+    if not all(isinstance(arm, int) for arm in arms):
+        return ""
+    return f". Write {str(arms[0])!r} for a name, or pass {len(arms)} for {len(arms)} arms that have numbers"
 
 
 def parse_arms(arms: Any) -> Arms:
@@ -83,7 +92,9 @@ def parse_arms(arms: Any) -> Arms:
         return Arms(whole_number("arms", arms, 1))
     for name in arms:
         if not isinstance(name, str) or not name:
-            raise InvalidInput(f"the name of an arm must be a string that is not empty, got {name!r}")
+            raise InvalidInput(
+                f"the name of an arm must be a string that is not empty, got {name!r:.200}{_naming_hint(arms)}"
+            )
     if len(set(arms)) < len(arms):
         twice = next(name for name in arms if arms.count(name) > 1)
         raise InvalidInput(f"arms must have different names, got {twice!r} twice")

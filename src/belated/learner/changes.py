@@ -5,16 +5,18 @@ learner. The means of the arms that stay are kept, and reports of earlier decisi
 means keeps a head start instead.
 """
 
+import math
 from typing import Any
 
 import numpy as np
 
 from belated import kernels
 from belated.arrays import Floats
-from belated.kernels.means import MISSING
+from belated.kernels.means import COUNT, DRAWN, LOST, MARK, MISSING
 from belated.learner import certificates
 from belated.learner.arms import Arms
-from belated.learner.state import State, Stretch, blank, blank_ledger, has_means
+from belated.learner.certificates import Arrays, Measured
+from belated.learner.state import State, Stretch, blank, blank_bets, blank_ledger, has_means
 
 HEAD_START = 20.0  # the most an arm may be behind at the start of a stretch, and by which the guarantee grows
 
@@ -31,8 +33,11 @@ def change(state: State, arms: Arms, moved: dict[int, int]) -> None:
     """Begin a new stretch with these arms. `moved` has the new index of every arm that stays. Callers hold the lock."""
     clock, policies = blank(arms.n, state.tuning, state.provisional)
     if state.has_means and has_means(policies):
-        kept = slice(kernels.V, kernels.ROWS)  # all but the estimates and the distribution
+        kept = slice(COUNT, LOST)  # all but the estimates, the distribution, and what the certificates need
         policies[kernels.ON_MEANS, kept, list(moved.values())] = state.policies[kernels.ON_MEANS, kept, list(moved)]
+        policies[kernels.ON_MEANS, MARK, list(moved.values())] -= state.clock["reported"][0]  # the reports since then
+        policies[kernels.ON_MEANS, DRAWN, list(moved.values())] += _draws_since_solve(state)[list(moved)]
+        clock["means"]["longest"] = state.clock["means"]["longest"]
         behind = np.zeros(arms.n)
     else:
         behind = _head_starts(state.policies[0, kernels.LOSSES], moved, arms.n)
@@ -41,7 +46,13 @@ def change(state: State, arms: Arms, moved: dict[int, int]) -> None:
     if has_means(policies) and not state.has_means:  # a single arm had none, and its open decisions will teach it
         staying = stretch.arms[stretch.arms != kernels.GONE]
         policies[kernels.ON_MEANS, MISSING] = np.bincount(staying, minlength=arms.n)
-    state.begin(arms, clock, policies, blank_ledger(), stretch)
+    state.begin(arms, clock, policies, blank_ledger(), blank_bets(arms.n), stretch)
+
+
+def _draws_since_solve(state: State) -> Floats:
+    """How often each arm was drawn since the last solve, by the probabilities."""
+    clock = state.clock[0]
+    return np.asarray((clock["round"] + 1 - clock["means"]["solved"]) * state.policies[state.played, kernels.X])
 
 
 def _head_starts(losses: Floats, moved: dict[int, int], n_arms: int) -> Floats:
@@ -64,17 +75,58 @@ def _next_stretch(state: State, n_arms: int, moved: dict[int, int], head_start: 
     kept_since = np.full(n_arms, offset)
     if state.has_means and n_arms > 1:  # else its mean begins anew, and so does that of a name that comes back
         kept_since[list(moved.values())] = now.kept_since[list(moved)]
-    numbers = clock, state.policies, now.head_start
-    shown = max(0.0, certificates.measured(*numbers))
-    sums = now.proven + certificates.proven(*numbers), now.measured + shown
-    return Stretch(offset, rounds, np.array(arms, np.int64), kept_since, *sums, head_start)
+    arrays = arrays_of(state)
+    shown = max(0.0, sum(certificates.measured(arrays)))
+    proven_any = now.proven_any + certificates.proven_any(arrays)
+    sums = now.proven + certificates.proven(arrays), now.measured + shown, proven_any
+    bounds = now.bounds if arrays.is_trivial else (*now.bounds, _worst_bets(arrays))
+    return Stretch(offset, rounds, np.array(arms, np.int64), kept_since, *sums, bounds, head_start)
+
+
+def _worst_bets(arrays: Arrays) -> tuple[float, ...]:
+    """What is kept of the bets of a stretch. The lowest of all arms gives a bound against each of them."""
+    return math.log(arrays.n_arms), *certificates.logarithms(arrays).min(axis=1).tolist()
+
+
+def arrays_of(state: State) -> Arrays:
+    """What the present stretch has left in the arrays."""
+    return Arrays(state.clock[0], state.ledger, state.policies, state.bets, state.stretch.head_start)
 
 
 def proven(state: State) -> float:
-    """The proven certificate of all stretches together."""
-    return state.stretch.proven + certificates.proven(state.clock[0], state.policies, state.stretch.head_start)
+    """The proven certificate of all stretches together, for delays fixed in advance."""
+    return state.stretch.proven + certificates.proven(arrays_of(state))
 
 
-def measured(state: State) -> float:
-    """The measured certificate of all stretches together."""
-    return state.stretch.measured + certificates.measured(state.clock[0], state.policies, state.stretch.head_start)
+def proven_any(state: State) -> float:
+    """The proven certificate of all stretches together, for any delays."""
+    return state.stretch.proven_any + certificates.proven_any(arrays_of(state))
+
+
+def measured(state: State) -> Measured:
+    """The measured certificate of all stretches together. What was open in an earlier one counts as known."""
+    known, unreported = certificates.measured(arrays_of(state))
+    return Measured(state.stretch.measured + known, unreported)
+
+
+FIRST = 0.9  # of delta, for the first stretch. Most learners have no other
+
+
+def _share(number: int) -> float:
+    """The part of delta for a stretch. All parts together are 1."""
+    return FIRST if number == 1 else (1 - FIRST) / (number * (number - 1))
+
+
+def run_bound(state: State, confidence: float, arm: int | None) -> float:
+    """The bound on this run's regret over all stretches, against the best arm of each, or against one arm."""
+    delta, arrays, total, number = 1 - confidence, arrays_of(state), 0.0, 1
+    if arm is not None:
+        return float(certificates.run_bounds(certificates.logarithms(arrays)[:, [arm]], -math.log(delta))[0])
+    for log_arms, *logs in state.stretch.bounds:
+        surprise = log_arms - math.log(delta * _share(number))
+        total += max(0.0, float(certificates.run_bounds(np.array([logs]).T, surprise)[0]))
+        number += 1
+    if arrays.is_trivial:
+        return total
+    surprise = math.log(arrays.n_arms / (delta * _share(number)))
+    return total + float(certificates.run_bounds(certificates.logarithms(arrays), surprise).max())

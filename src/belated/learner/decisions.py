@@ -53,9 +53,13 @@ def as_round(decision: Any) -> int:
     """The round of a decision, or a round itself. It may or may not have been asked."""
     if type(decision) is int:
         return decision
-    if isinstance(decision, Decision):
-        decision = decision.round
-    return whole_number("a decision or its round", decision, 1, math.inf)
+    round = decision.round if isinstance(decision, Decision) else decision
+    try:
+        return whole_number("round", round, 1, math.inf)
+    except InvalidInput:
+        raise InvalidInput(
+            f"pass a Decision, as ask returns it, or its round, which is a whole number >= 1, got {decision!r:.200}"
+        ) from None
 
 
 def as_decision(decision: Any) -> tuple[int, Any, float]:

@@ -5,21 +5,22 @@ ZS20: Zimmert & Seldin, An Optimal Algorithm for Adversarial Bandits with Arbitr
 
 import math
 from collections.abc import Sequence
-from typing import Any, Generic, NamedTuple, Self, final, overload
+from typing import Any, Generic, Literal, NamedTuple, Self, final, overload
 
 import numpy as np
 
 from belated import kernels
-from belated.arrays import Floats
+from belated.arrays import Floats, Integers
 from belated.errors import DuplicateReport, InvalidInput, UnknownRound
+from belated.kernels.means import COUNT, SUM
 from belated.learner import changes, rounds, snapshots
 from belated.learner.arms import parse_arms
 from belated.learner.decisions import Arm, Decision, as_decision, as_round
 from belated.learner.outcomes import OutcomeRange, as_outcomes, loss_in, loss_of
 from belated.learner.rounds import ask as draw
-from belated.learner.state import NOT_PROVISIONAL, State, blank, blank_ledger, first_stretch, has_means
+from belated.learner.state import NOT_PROVISIONAL, State, blank, blank_bets, blank_ledger, first_stretch, has_means
 from belated.tunings import Means, Tuning, as_tuning
-from belated.validation import as_probability, whole_number
+from belated.validation import as_confidence, as_probability, whole_number
 
 
 class Status(NamedTuple):
@@ -35,6 +36,10 @@ class Status(NamedTuple):
     beta: float
     backlog: int  # D_t: the outstanding rounds that the tuning counted, summed over all rounds so far
     estimated_losses: Floats  # Lobs: each arm's total loss over the rounds reported so far, unbiased
+    reports: Integers | None  # taken in for each arm. None for a learner without means
+    means: Floats | None  # the mean loss from 0 to 1 of these reports, NaN for an arm without one
+    waiting: Integers  # open decisions for each arm
+    open_cost: float  # what decisions without a report add to the measured certificate
 
 
 POLICIES = ("bold", "careful", "means")  # the rows of a learner's policies
@@ -103,7 +108,7 @@ class FTRL(Generic[Arm]):
         if provisional is not None and not isinstance(rule, Means):
             raise InvalidInput(f"only Means() takes provisional outcomes, got the tuning {rule!r}. Leave one out")
         clock, policies = blank(parsed.n, rule, assumed)
-        arrays = clock, policies, blank_ledger()
+        arrays = clock, policies, blank_ledger(), blank_bets(parsed.n)
         self._state = State(parsed, rule, every, units, assumed, *arrays, generator, [], first_stretch(parsed.n))
 
     @property
@@ -130,18 +135,21 @@ class FTRL(Generic[Arm]):
         state = self._state
         with state.lock:
             clock, policies = state.clock[0].copy(), state.policies.copy()
-            arms = state.arms.all
+            arms, waiting, open_cost = state.arms.all, rounds.waiting_by_arm(state), changes.measured(state).open
         on_means = has_means(policies)
         source = clock["means"] if on_means else clock
         decides = clock["means"]["leader"] if on_means else clock["shadow"]["played"]
         plays = POLICIES[int(decides)] if len(policies) > 1 else "rates"
         alpha, beta = float(source["alpha"]), 0.0 if plays in ("means", "bold") else float(source["beta"])
-        losses = np.array(policies[0, kernels.LOSSES])
+        losses, reports, means = np.array(policies[0, kernels.LOSSES]), None, None
         if on_means:
+            counts, sums = policies[kernels.ON_MEANS, COUNT], policies[kernels.ON_MEANS, SUM]
+            reports = np.rint(counts).astype(np.int64)
+            means = np.divide(sums, counts, out=np.full(len(arms), math.nan), where=counts > 0)
             losses = policies[kernels.ON_MEANS, kernels.LOSSES] + float(clock["means"]["centres"])
         assumed = None if state.provisional == NOT_PROVISIONAL else state.provisional
         settings = arms, state.tuning, state.refresh, state.outcomes, assumed
-        return Status(*settings, plays, alpha, beta, int(clock["backlog"]), losses)
+        return Status(*settings, plays, alpha, beta, int(clock["backlog"]), losses, reports, means, waiting, open_cost)
 
     def __repr__(self) -> str:
         state = self._state
@@ -206,7 +214,7 @@ class FTRL(Generic[Arm]):
                 rounds.tell_earlier(state, round, loss)
             elif own > asked:
                 raise UnknownRound(round, asked + state.offset)
-            elif not state.report(state.clock, state.ledger, state.policies, state.discard, own, loss):
+            elif not state.report(state.clock, state.ledger, state.policies, state.bets, state.discard, own, loss):
                 raise DuplicateReport(round)
 
     def give_up(self, decision: Decision[Arm] | int) -> None:
@@ -214,39 +222,35 @@ class FTRL(Generic[Arm]):
 
         It says nothing about its arm, so the arm counts as average in this round. With a provisional outcome it goes on
         counting as that. The tuning no longer counts it. If the report comes after all, `amend(decision, None, loss)`
-        takes it.
+        takes it. A decision of another learner is refused if it does not fit the round.
         """
         round = as_round(decision)
         with self._state.lock:
+            if isinstance(decision, Decision):
+                rounds.check_own(self._state, round, decision)
             rounds.give_up(self._state, round)
 
     def amend(self, decision: Decision[Arm], old: float | None, new: float) -> None:
         """Correct the outcome of a reported decision. The estimates become what `new` would have made them.
 
-        old and new are losses from 0 to 1, or outcomes in the units of the learner's range if it has one. If you told
-        reward=r to a learner without a range, its loss is 1 - r. Bring the decision and the old outcome from your own
-        records, because a learner forgets a round once it is reported. A change that contradicts the sums is refused.
-        The certificate still counts the round as reported at first.
+        old and new are losses from 0 to 1, or outcomes in the units of the learner's range if it has one. After
+        tell(decision, reward=r) without a range, pass old = 1 - r, and new as a loss too. Bring the decision and the
+        old outcome from your own records, because a learner forgets a round once it is reported. A change that
+        contradicts the sums is refused. The certificate still counts the round as reported at first.
 
         old is None for a decision that was given up. Its loss counts from now on, and in the certificate still 1.
         """
         state = self._state
         after = loss_in(state.outcomes, "new", new)
-        change = after - (0.0 if old is None else loss_in(state.outcomes, "old", old))
+        before = kernels.NO_LOSS if old is None else loss_in(state.outcomes, "old", old)
         with state.lock:
             round, arm, probability = as_decision(decision)
             has_left = round <= state.offset and state.arms.may_have_left(arm)
             index = kernels.GONE if has_left else state.arms.index_of(arm)
             rounds.check_amendable(state, round)
-            problem = rounds.amend(state, (round, index, probability), change, int(old is None))
-        if problem == kernels.WAITS:
-            raise InvalidInput(f"round {round} cannot be amended: it still waits for its report; use tell")
-        if problem == kernels.WRONG_ARM:
-            raise InvalidInput(f"round {round} cannot be amended: it did not draw arm {state.arms.name_of(index)!r}")
-        if problem == kernels.IMPOSSIBLE:
-            raise InvalidInput(
-                f"round {round} cannot be amended from {old!r} to {new!r}: the losses reported so far do not allow it"
-            )
+            problem = rounds.amend(state, (round, index, probability), before, after)
+            if problem:
+                raise InvalidInput(rounds.refusal(state, problem, round, index, old, new))
 
     @overload
     def change_arms(self: "FTRL[int]", *, add: int = 0, retire: Sequence[int] = ()) -> tuple[int, ...]: ...
@@ -273,18 +277,40 @@ class FTRL(Generic[Arm]):
             policies, played = rounds.coming_policies(self._state)
         return np.array(policies[played, kernels.X])
 
-    def certificate(self) -> float:
-        """The number that the expected regret so far provably does not exceed, in O(1) (learner/certificates.py)."""
+    def certificate(self, delays: Literal["fixed", "any"] = "fixed") -> float:
+        """A number that the mean regret over runs provably does not exceed. Losses are fixed in advance.
+
+        "fixed" assumes that delays are fixed in advance too. They must not depend on the arm or its outcome. It is at
+        most the number of rounds, unless there was an alarm. "any" assumes nothing about delays. It is a random number
+        whose mean is valid, and it may exceed the number of rounds (docs/theory/any-delays.md).
+        """
+        if delays not in ("fixed", "any"):
+            raise InvalidInput(f'delays must be "fixed" or "any", got {delays!r}')
         with self._state.lock:
-            return changes.proven(self._state)
+            return changes.proven(self._state) if delays == "fixed" else changes.proven_any(self._state)
 
     def measured_certificate(self) -> float:
-        """A number whose mean over runs is at least the mean regret after n rounds, for any n fixed in advance.
+        """A number whose mean over runs is at least the mean regret. It assumes nothing about delays.
 
-        It is this run's own evidence (docs/theory/shadow.md). A single run's number may be below its regret.
+        It is this run's own evidence. A single run's number may be below its regret. A decision without a report
+        counts with its worst outcome, and `status.open_cost` is what these add (docs/theory/any-delays.md).
         """
         with self._state.lock:
-            return changes.measured(self._state)
+            return sum(changes.measured(self._state))
+
+    def regret_bound(self, confidence: float = 0.95, *, against: Arm | None = None) -> float:
+        """A number that the regret of this run does not exceed, at any time, with this confidence.
+
+        It assumes nothing about delays, and losses may react to the past. You may look at it whenever you like. It is
+        at most the number of rounds. `against` names one arm, which gives a smaller number than all arms at once.
+        """
+        level, state = as_confidence(confidence), self._state
+        with state.lock:
+            if against is not None and state.offset:
+                raise InvalidInput(f"against={against!r} needs arms that have never changed. Leave it out")
+            arm = None if against is None else state.arms.index_of(against)
+            n = float(state.round.item() + state.offset)
+            return 0.0 if n == 0 else min(n, changes.run_bound(state, level, arm))
 
     def snapshot(self) -> dict[str, Any]:
         """The whole state, including the generator, as plain data that survives JSON."""

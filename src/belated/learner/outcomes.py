@@ -75,7 +75,11 @@ def loss_of(outcomes: OutcomeRange | None, loss: Any, reward: Any) -> float:
     Without a declared range both words are taken, and both go from 0 to 1.
     """
     if (loss is None) == (reward is None):
-        raise InvalidInput(f"a report needs either loss= or reward=, got loss={loss!r}, reward={reward!r}")
+        example = "loss" if outcomes is None else outcomes.word
+        raise InvalidInput(
+            f"a report needs either loss= or reward=, got loss={loss!r}, reward={reward!r}. "
+            f"Pass one, as in tell(decision, {example}=x)"
+        )
     word, value = ("reward", reward) if loss is None else ("loss", loss)
     if outcomes is None:
         return _unit_loss(word, value)
@@ -92,6 +96,9 @@ def _unit_loss(word: str, value: Any) -> float:
 
 def loss_in(outcomes: OutcomeRange | None, name: str, value: Any) -> float:
     """The loss from 0 to 1 of an outcome in the learner's units. Without a range it is a loss already."""
-    if outcomes is None:
-        return as_unit("loss", value)
-    return outcomes.loss(outcomes.check(name, value))
+    if outcomes is not None:
+        return outcomes.loss(outcomes.check(name, value))
+    loss = as_float(value)
+    if not 0.0 <= loss <= 1.0:
+        raise InvalidInput(f"{name} must be a loss from 0 to 1, got {value!r}")
+    return loss

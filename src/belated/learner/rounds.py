@@ -1,5 +1,6 @@
 """Functions that change a learner's state. Callers hold its lock."""
 
+from bisect import bisect_left
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from belated import kernels
 from belated.arrays import Floats, Integers
 from belated.errors import DuplicateReport, InvalidInput, UnknownRound
+from belated.learner.decisions import Decision
 from belated.learner.state import State
 from belated.tunings import proper_rates
 
@@ -128,8 +130,36 @@ def give_up(state: State, round: int) -> None:
         asked: int = state.round.item() + state.offset
         if round > asked:
             raise UnknownRound(round, asked)
-        if not kernels.give_up(state.clock, state.ledger, round - state.offset):
+        if not kernels.give_up(state.clock, state.ledger, state.policies, round - state.offset):
             raise DuplicateReport(round)
+
+
+def check_own(state: State, round: int, decision: Decision[Any]) -> None:
+    """Refuse the decision of another learner, if its round waits here with another arm or probability."""
+    if round <= state.offset:
+        row = state.stretch.find(round)
+        if row < 0 or state.stretch.arms[row] == kernels.GONE:
+            return
+        arm, probability = int(state.stretch.arms[row]), decision.probability  # an earlier one is not kept
+    else:
+        rows, own = state.ledger[: int(state.clock["rows"][0])], round - state.offset
+        row = bisect_left(rows["round"], own)  # searchsorted would copy the column
+        if row == rows.size or rows["round"][row] != own or not rows["probability"][row] > 0:
+            return
+        arm, probability = int(rows["arm"][row]), float(rows["probability"][row])
+    name = state.arms.name_of(arm)
+    if (name, probability) != (decision.arm, decision.probability):
+        raise InvalidInput(
+            f"round {round} of this learner drew arm {name!r} with probability {probability!r}, but the decision has "
+            f"arm {decision.arm!r} with probability {decision.probability!r}. Pass it to the learner that made it"
+        )
+
+
+def waiting_by_arm(state: State) -> Integers:
+    """How many decisions for each arm wait for their reports. Those for retired arms are left out."""
+    rows, earlier = state.ledger[: int(state.clock["rows"][0])], state.stretch.arms
+    open_arms = rows["arm"][rows["probability"] > 0]
+    return np.bincount(open_arms, minlength=state.n_arms) + np.bincount(earlier[earlier >= 0], minlength=state.n_arms)
 
 
 def find_earlier(state: State, round: int) -> int:
@@ -144,7 +174,7 @@ def find_earlier(state: State, round: int) -> int:
 
 def tell_earlier(state: State, round: int, loss: float) -> None:
     """Report a round that was decided before the arms changed. It teaches a learner on means."""
-    kernels.learn_earlier(state.policies, state.stretch.arms, find_earlier(state, round), loss)
+    kernels.learn_earlier(state.clock, state.policies, state.stretch.arms, find_earlier(state, round), loss)
 
 
 def check_amendable(state: State, round: Any) -> None:
@@ -153,25 +183,46 @@ def check_amendable(state: State, round: Any) -> None:
         raise InvalidInput(f"round {round} cannot be amended: with discard=True its report may have been thrown away")
 
 
-def amend(state: State, decision: tuple[int, int, float], change: float, new_reports: int) -> int:
-    """Change the loss of a reported round, if nothing contradicts it. Returns 0 or the kernel's reason."""
+def amend(state: State, decision: tuple[int, int, float], old: float, new: float) -> int:
+    """Change the loss of a reported round, if nothing contradicts it. Returns 0 or the kernel's reason.
+
+    old is NO_LOSS for a round that was given up.
+    """
     round, arm, probability = decision
     asked: int = state.round.item() + state.offset
     if not 1 <= round <= asked:
         raise UnknownRound(round, asked)
     if round <= state.offset:
         is_known = arm != kernels.GONE and round > state.stretch.kept_since[arm]
-        return amend_earlier(state, round, arm if is_known else kernels.GONE, change, new_reports)
-    arrays = state.clock, state.ledger, state.policies
-    return kernels.amend(*arrays, round - state.offset, arm, probability, change, new_reports, True)  # noqa: FBT003
+        return amend_earlier(state, round, arm if is_known else kernels.GONE, old, new)
+    arrays = state.clock, state.ledger, state.policies, state.bets
+    return kernels.amend(*arrays, round - state.offset, arm, probability, old, new, True)  # noqa: FBT003
 
 
-def amend_earlier(state: State, round: int, arm: int, change: float, new_reports: int) -> int:
+def refusal(state: State, problem: int, round: int, arm: int, old: Any, new: Any) -> str:
+    """Why the kernel has refused an amendment, and what to do."""
+    if problem == kernels.WAITS:
+        return f"round {round} cannot be amended: it still waits for its report; use tell"
+    if problem == kernels.WRONG_ARM:
+        return f"round {round} cannot be amended: it did not draw arm {state.arms.name_of(arm)!r}"
+    if old is None:
+        hint = "None is only for a round that was given up"
+    elif state.outcomes is None:
+        hint = "old is the loss that was reported last. After tell(reward=r) it is 1 - r, and new is a loss too"
+    else:
+        hint = f"old is the {state.outcomes.word} that was reported last"
+    return (
+        f"round {round} cannot be amended from {old!r} to {new!r}: the losses reported so far do not allow it. {hint}"
+    )
+
+
+def amend_earlier(state: State, round: int, arm: int, old: float, new: float) -> int:
     """Change the loss of a round that was decided before the arms changed. Returns 0 or the kernel's reason."""
     if state.stretch.find(round) >= 0:
         return kernels.WAITS
     if arm != kernels.GONE and state.has_means:
-        kernels.relearn_earlier(state.policies, arm, change, new_reports)
+        is_new = old == kernels.NO_LOSS
+        kernels.relearn_earlier(state.clock[0], state.policies, arm, new - max(0.0, old), int(is_new))
     return 0
 
 

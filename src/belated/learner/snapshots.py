@@ -17,6 +17,7 @@ from belated.learner.state import (
     State,
     Stretch,
     blank,
+    blank_bets,
     first_stretch,
     has_means,
     has_shadow,
@@ -24,17 +25,18 @@ from belated.learner.state import (
 from belated.tunings import Means, Tuning
 
 FORMAT = "belated.FTRL"
-VERSION = 4
+VERSION = 6
 KEPT_FIELDS = (  # of the clock; the others follow from the ledger
     *("round", "left", "solves", "backlog", "skipped", "alpha", "beta"),
     *("drift", "charge", "base", "late_base", "capped", "reported", "suffered", "peak_uncharged"),
+    *("any_charge", "any_step", "any_start"),
 )
 KEPT_SHADOW = ("savings", "squares", "alarm", "played")
 SETTINGS = ("boldness", "scale", "provisional")
 KEPT_MEANS = tuple(name for name in kernels.MEANS.names or () if name not in SETTINGS)
-ROWS_OF_MEANS = ("estimates", "x", "count", "sum", "recent_count", "recent_sum", "missing")  # of the policy on means
-STRETCH_SUMS = ("proven", "measured", "head_start")
-KEPT_ROWS = {"x": kernels.X, "v": kernels.V, "y": kernels.Y}  # of each policy; the rest but the losses is workspace
+ROWS_OF_MEANS = ("estimates", "x", "count", "sum", "missing", "drawn", "mark", "lost_own")  # of the policy on means
+STRETCH_SUMS = ("proven", "measured", "proven_any", "head_start")
+KEPT_ROWS = {"x": kernels.X, "v": kernels.V, "y": kernels.Y, "open": kernels.OPEN}  # of the policies with rates
 TUNINGS = {cls.__name__: cls for cls in Tuning.__subclasses__() if cls.__module__ == tunings.__name__}
 
 
@@ -59,6 +61,7 @@ def encode(state: State) -> dict[str, Any]:
         **({} if state.provisional == NOT_PROVISIONAL else {"provisional": state.provisional}),
         "generator": _encode_generator(state.generator),
         "uniforms": list(state.uniforms),
+        "bets": state.bets.tolist(),
     }
 
 
@@ -89,7 +92,8 @@ def _encode_stretch(stretch: Stretch) -> dict[str, Any]:
     still = stretch.arms != kernels.TAKEN
     waiting = {"rounds": stretch.rounds[still].tolist(), "arms": stretch.arms[still].tolist()}
     sums = {name: getattr(stretch, name) for name in STRETCH_SUMS}
-    return {"offset": stretch.offset, "earlier": waiting, "kept_since": stretch.kept_since.tolist(), **sums}
+    rest = {"kept_since": stretch.kept_since.tolist(), "bounds": [list(bound) for bound in stretch.bounds]}
+    return {"offset": stretch.offset, "earlier": waiting, **rest, **sums}
 
 
 def decode(data: Any, tuning: Tuning | None = None) -> State:
@@ -141,7 +145,19 @@ def _decode(data: dict[str, Any], tuning: Tuning | None) -> State:
     _derive(clock[0], ledger[:rows])
     generator = _decode_generator(data["generator"])
     settings, stretch = (arms, tuning, refresh, outcomes, provisional), _decode_stretch(data, arms.n)
-    return State(*settings, clock, policies, ledger, generator, uniforms, stretch)
+    return State(*settings, clock, policies, ledger, _decode_bets(data["bets"], arms.n), generator, uniforms, stretch)
+
+
+def _decode_bets(values: Any, n_arms: int) -> Floats:
+    """The products of the bets, which are positive, and their logarithms."""
+    bets, blank = np.array(values), blank_bets(n_arms)
+    if (
+        bets.shape != blank.shape
+        or bets.dtype.kind not in "iuf"
+        or not (np.isfinite(bets).all() and (bets[:, 0] > 0).all())
+    ):
+        raise SnapshotError(f"the snapshot is damaged: bets must hold {blank.size} finite numbers, got {values!r:.80}")
+    return bets.astype(float)
 
 
 def _provisional(data: dict[str, Any], tuning: Tuning) -> float:
@@ -168,7 +184,10 @@ def _decode_stretch(data: dict[str, Any], n_arms: int) -> Stretch:
     is_sound = are_rounds and offset >= 0 and min(sums) >= 0 and ((indices >= kernels.GONE) & (indices < n_arms)).all()
     if not (is_sound and (np.diff(rounds, prepend=0, append=offset + 1) > 0).all()):
         raise SnapshotError("the snapshot is damaged: stretch is out of range or contradicts the rest")
-    return Stretch(offset, rounds, indices, kept_since, *sums)
+    proven, measured, proven_any, head_start = sums
+    size = kernels.GRID.size + 1
+    bounds = tuple(tuple(_array("bounds", bound, np.dtype(float), size).tolist()) for bound in stretch["bounds"])
+    return Stretch(offset, rounds, indices, kept_since, proven, measured, proven_any, bounds, head_start)
 
 
 def _decode_arms(arms: Any, born: Any) -> Arms:
@@ -233,7 +252,7 @@ def _check(clock: Any, ledger: Any, policies: Floats, refresh: int, uniforms: li
     """Refuse what the kernels rely on and do not check again."""
     n_arms, losses, on_means = policies.shape[2], policies[: kernels.ON_MEANS, kernels.LOSSES], has_means(policies)
     probabilities = ledger["probability"]
-    x, v, y = (policies[: kernels.ON_MEANS, row] for row in KEPT_ROWS.values())
+    x, v, y, weights = (policies[: kernels.ON_MEANS, row] for row in KEPT_ROWS.values())
     if on_means and not clock["means"]["stage"]:  # the other two have not been solved for
         x, y = policies[kernels.ON_MEANS :, kernels.X], np.exp(v)
     elif on_means:
@@ -259,6 +278,9 @@ def _check(clock: Any, ledger: Any, policies: Floats, refresh: int, uniforms: li
         "v": ((v >= 0) & (v <= kernels.V_MAX)).all(),
         "y": (np.abs(np.log(np.maximum(y, 1e-300)) - v) < 1e-9).all() or not is_solved,
         "reported": 0 <= clock["suffered"] <= clock["reported"] <= clock["round"],
+        "any_charge": max(abs(clock["any_charge"]), clock["any_step"]) <= 1e300 and clock["any_step"] >= 0,
+        "any_start": 0 <= clock["any_start"] <= clock["round"],
+        "open": ((weights >= 0) & (weights <= 1e300)).all(),
         "peak_uncharged": 0 <= clock["peak_uncharged"] <= clock["round"],
         "shadow": _is_sound_shadow(clock["shadow"], len(policies)),
         "means": not on_means or _are_sound_means(clock, policies[kernels.ON_MEANS], int(clock["round"])),
@@ -278,15 +300,17 @@ def _is_sound_shadow(shadow: Any, n_policies: int) -> bool:
 def _are_sound_means(clock: Any, rows: Floats, n_rounds: int) -> bool:
     """The stage fits what is played, sums of losses fit their counts, and nothing is known that was not reported."""
     means, played = clock["means"], int(clock["shadow"]["played"])
-    estimates, _, counts, sums, recent_counts, recent_sums, missing = rows
+    estimates, _, counts, sums, missing, drawn, marks, lost = rows
     slack = 1e-6 * (1 + counts)
     are_rows_sound = (
         (np.abs(estimates) <= 1e300).all()
         and (np.minimum(counts, missing) >= 0).all()
+        and counts.sum() >= clock["reported"]
         and means["lowest"] == estimates.min()
         and ((sums >= -slack) & (sums <= counts + slack)).all()
-        and ((recent_sums >= -slack) & (recent_sums <= recent_counts + slack) & (recent_counts >= 0)).all()
-        and (recent_counts <= counts + slack).all()
+        and (np.abs(drawn) <= 2**53).all()
+        and (np.abs(lost) <= 1e300).all()
+        and ((marks >= -(2**53)) & (marks <= clock["reported"]) & (marks == np.floor(marks))).all()
     )
     is_stage_sound = (
         means["stage"] in (0, 1, 2)
@@ -296,7 +320,12 @@ def _are_sound_means(clock: Any, rows: Floats, n_rounds: int) -> bool:
         and played in ((1,) if means["stage"] == 2 else (0, kernels.ON_MEANS) if n_rounds == 0 else (kernels.ON_MEANS,))
         and (clock["shadow"]["alarm"] == 1) == (means["stage"] == 2)
         and 0 <= means["start"] <= n_rounds
+        and 0 <= means["solved"] <= n_rounds
+        and 0 <= means["longest"] <= 2**53
         and 0 <= means["start_backlog"] <= clock["backlog"]
+        and 0 <= means["over_round"] <= n_rounds
+        and 0 <= means["over_open"] <= 1e300
+        and 0 <= means["lost"] <= n_rounds
     )
     are_sums_sound = (
         min(means["known"], means["settled"]) >= 0

@@ -52,6 +52,13 @@ def blank_ledger() -> Any:
     return np.zeros(FIRST_ROWS, kernels.LEDGER)
 
 
+def blank_bets(n_arms: int) -> Floats:
+    """The bets before the first report (kernels/bets.py)."""
+    bets = np.zeros((n_arms + 1, 2, kernels.GRID.size))
+    bets[:, 0] = 1.0
+    return bets
+
+
 class Stretch(NamedTuple):
     """What a learner keeps of the time before its arms changed last."""
 
@@ -61,6 +68,10 @@ class Stretch(NamedTuple):
     kept_since: Integers  # by arm of this stretch: its mean knows nothing of decisions up to this round
     proven: float  # the certificates of the earlier stretches
     measured: float
+    proven_any: float  # the one for any delays
+    bounds: tuple[
+        tuple[float, ...], ...
+    ]  # of each earlier stretch: ln k, and for each g the lowest logarithm of the bets
     head_start: float  # the largest estimate that an arm of this stretch began with, on plain estimates
 
     @property
@@ -78,7 +89,7 @@ class Stretch(NamedTuple):
 def first_stretch(n_arms: int) -> Stretch:
     """The stretch of a learner whose arms have never changed."""
     none, kept_since = np.zeros(0, np.int64), np.zeros(n_arms, np.int64)
-    return Stretch(0, none, none, kept_since, 0.0, 0.0, 0.0)
+    return Stretch(0, none, none, kept_since, 0.0, 0.0, 0.0, (), 0.0)
 
 
 @final
@@ -96,6 +107,7 @@ class State:
     clock: Any
     policies: Floats
     ledger: Any
+    bets: Floats
     cdf: Floats
     stretch: Stretch
     offset: int
@@ -119,6 +131,7 @@ class State:
         clock: Any,
         policies: Floats,
         ledger: Any,
+        bets: Floats,
         generator: np.random.Generator,
         uniforms: list[float],
         stretch: Stretch,
@@ -129,9 +142,9 @@ class State:
         self.generator = generator
         self.uniforms = uniforms  # drawn ahead, in reverse order of use
         self.lock = RLock()
-        self.begin(arms, clock, policies, ledger, stretch)
+        self.begin(arms, clock, policies, ledger, bets, stretch)
 
-    def begin(self, arms: Arms, clock: Any, policies: Floats, ledger: Any, stretch: Stretch) -> None:
+    def begin(self, arms: Arms, clock: Any, policies: Floats, ledger: Any, bets: Floats, stretch: Stretch) -> None:
         """Take these arrays for a stretch of rounds with the same arms, in one step that nothing can interrupt."""
         cdf = np.empty(-(-arms.n // kernels.BLOCK))
         kernels.accumulate(policies[int(clock["shadow"]["played"][0]), kernels.X], cdf)
@@ -144,6 +157,7 @@ class State:
             "clock": clock,
             "policies": policies,
             "ledger": ledger,
+            "bets": bets,
             "cdf": cdf,
             "stretch": stretch,
             "offset": stretch.offset,
@@ -155,7 +169,7 @@ class State:
             "decide": kernels.entry_point(kernels.decide, *example),
             "solve_and_decide": kernels.entry_point(kernels.solve_and_decide, *example, 1.0, 1.0, 1),
             "compact": kernels.entry_point(kernels.compact, clock, ledger),
-            "report": kernels.entry_point(kernels.report, clock, ledger, policies, self.discard, 1, 1.0),
+            "report": kernels.entry_point(kernels.report, clock, ledger, policies, bets, self.discard, 1, 1.0),
         }
         vars(self).update(new)
 

@@ -14,9 +14,11 @@ from typing import Any, Self, final
 import numpy as np
 
 from belated import kernels
+from belated.arrays import Floats
 from belated.errors import InvalidInput
 from belated.learner import changes, rounds
 from belated.learner.arms import Arms
+from belated.learner.certificates import Measured
 from belated.learner.ftrl import FTRL, check_plain, state_of
 from belated.replicated.lag import DrawContext, Drawn, Lag, drawn_now, lag_since
 from belated.tunings import Tuning
@@ -123,6 +125,12 @@ class SharedLearner:
         x, lead = policies[played, kernels.X].copy(), policies[0, kernels.X] - policies[careful, kernels.X]
         return DrawContext(x, np.divide(lead, x, out=np.zeros_like(x), where=x > 0), drawn)
 
+    @property
+    def in_force(self) -> Floats:
+        """The distribution of the decisions entered last, if they were not stale. The next solve changes this view."""
+        played: Floats = self._state.policies[self._state.played, kernels.X]
+        return played
+
     def freshness(self, seen: int) -> Freshness:
         """How old the state is that decisions with this `seen` were drawn from."""
         if seen == self._seen:
@@ -178,9 +186,10 @@ class SharedLearner:
         self.last = seqs[-1]
 
     @property
-    def _stage(self) -> int:
-        """How the learner decides (kernels/means.py)."""
-        return int(self._state.clock["means"]["stage"][0])
+    def _stage(self) -> tuple[int, int]:
+        """How the learner decides (kernels/means.py), and whether an alarm was raised, also without means."""
+        clock = self._state.clock[0]
+        return int(clock["means"]["stage"]), int(clock["shadow"]["alarm"])
 
     def _enter_stale(
         self, seq: int, seen: int, drawn: Drawn | None, freshness: Freshness, batch: tuple[Any, Any, Any]
@@ -236,18 +245,18 @@ class SharedLearner:
         many amendments, are cut off.
         """
         state = self._state
-        change = as_loss(new) - (0.0 if old is None else as_loss(old))
+        before, after = kernels.NO_LOSS if old is None else as_loss(old), as_loss(new)
         [index], chance = as_arms([arm], state.n_arms).tolist(), as_probability(probability)
         rounds.check_amendable(state, f"at entry {seq}")
         self._happened(seq)
         with state.lock:
             if decision < self._changed:
                 if decision >= self._kept_since[index]:
-                    rounds.amend_earlier(state, 0, index, change, int(old is None))
+                    rounds.amend_earlier(state, 0, index, before, after)
                 return
             round = LAST_ROUND if decision >= self._stage_began else 0
-            arrays = state.clock, state.ledger, state.policies
-            kernels.amend(*arrays, round, index, chance, change, int(old is None), False)  # noqa: FBT003
+            arrays = state.clock, state.ledger, state.policies, state.bets
+            kernels.amend(*arrays, round, index, chance, before, after, False)  # noqa: FBT003
 
     def change_arms(self, seq: int, n_arms: int, moved: dict[int, int]) -> None:
         """Go on with n_arms arms. `moved` has the new index of every arm that stays."""
@@ -262,6 +271,11 @@ class SharedLearner:
         self._solved, self._moved = seq, 0
         self._changed = self._stage_began = seq
         self._happened(seq)
+
+    def measured(self) -> Measured:
+        """The measured certificate in two parts."""
+        with self._state.lock:
+            return changes.measured(self._state)
 
     def is_waiting(self, decision: int) -> bool:
         """Whether the decision with this number waits for a report."""

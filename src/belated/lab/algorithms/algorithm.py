@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, final
+from typing import Literal, Protocol, final, runtime_checkable
 
 import numpy as np
 
@@ -14,7 +14,16 @@ from belated.lab.problems.problem import Problem
 from belated.learner.decisions import MakeLearner
 from belated.tunings import Tuning, outstanding_counts
 
-Player = Tuning | MakeLearner
+
+@runtime_checkable
+class Game(Protocol):
+    """A game under way. A block of losses is played with each call."""
+
+    def play(self, losses: Floats) -> tuple[Floats, Floats]:
+        """Play a round for each row. Returns <x_t, l_t> and the loss of the drawn arm."""
+
+
+Player = Tuning | MakeLearner | Game  # a game is made for one setting only
 
 
 @final

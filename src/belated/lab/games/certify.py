@@ -1,4 +1,4 @@
-"""Regret beside its two certificates, the proven one and the measured one."""
+"""Regret beside its certificates."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -20,7 +20,9 @@ class Certified(NamedTuple):
     checkpoints: Integers
     regret: Floats  # of <x_t, l_t>
     measured: Floats
-    proven: Floats
+    proven: Floats  # for delays fixed in advance
+    proven_any: Floats  # for any delays
+    bound: Floats  # on the regret of the run itself, at all times, with 95% confidence
 
 
 def certify(
@@ -30,7 +32,7 @@ def certify(
     *,
     checkpoints: Sequence[int] | None = None,
 ) -> Certified:
-    """Play a problem through ask and tell, and read both certificates at the checkpoints.
+    """Play a problem through ask and tell, and read the certificates at the checkpoints.
 
     A Tuning is played by FTRL. A function is called with the number of arms and the seed, and must make a learner
     that has certificates.
@@ -42,17 +44,18 @@ def certify(
     return Certified(at, *np.moveaxis(rows, 2, 0))
 
 
-def _one(tuning: Tuning | MakeLearner, problem: Problem, seed: int, at: Integers) -> list[tuple[float, float, float]]:
+def _one(tuning: Tuning | MakeLearner, problem: Problem, seed: int, at: Integers) -> list[tuple[float, ...]]:
     delays = problem.draw_delays(seed)
     learner: Any = (
         FTRL(problem.n_arms, tuning, seed=seed) if isinstance(tuning, Tuning) else tuning(problem.n_arms, seed)
     )
     game = Driver(lambda _k, _seed: learner, problem, delays, seed)
     losses = np.vstack(list(problem.loss_blocks(seed, delays)))
-    rows, expected, start = [], 0.0, 0
+    rows, expected, start = list[tuple[float, ...]](), 0.0, 0
     for stop in at.tolist():
         expected += float(game.play(losses[start:stop])[0].sum())
         regret = expected - float(losses[:stop].sum(axis=0).min())
-        rows.append((regret, learner.measured_certificate(), learner.certificate()))
+        certificates = learner.certificate(), learner.certificate("any"), learner.regret_bound()
+        rows.append((regret, learner.measured_certificate(), *certificates))
         start = stop
     return rows

@@ -11,7 +11,7 @@ import numpy as np
 
 from belated.arrays import Floats, Integers
 from belated.errors import InvalidInput
-from belated.lab.algorithms import Algorithm, Setting, find, setting_of
+from belated.lab.algorithms import Algorithm, Game, Setting, find, setting_of
 from belated.lab.games.compiled import Compiled, CompiledMeans, CompiledShadow
 from belated.lab.games.curves import Curves, as_checkpoints, follow
 from belated.lab.games.interpreted import Driver
@@ -84,13 +84,15 @@ def play_game(
     setting = setting_of(problem, seed)
     delays, blocks = setting.drawn_delays, setting.loss_blocks()
     prepared = player.player(setting) if isinstance(player, Algorithm) else player
-    game: Compiled | CompiledMeans | CompiledShadow | Driver
+    game: Game
     if isinstance(prepared, Means) and problem.n_arms > 1:
         game = CompiledMeans(prepared, problem, delays, seed)
     elif isinstance(prepared, Shadow):
         game = CompiledShadow(prepared, problem, delays, seed)
     elif isinstance(prepared, Tuning):
         game = Compiled(prepared, problem, delays, seed)
+    elif isinstance(prepared, Game):
+        game = prepared
     else:
         game, blocks = Driver(prepared, problem, delays, seed), slices(blocks)
     curves = follow(game.play, watch(blocks), problem.n_arms, at)

@@ -9,7 +9,7 @@ An event of round w is known in round t if w + lag < t. Without lag that is from
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple, final
+from typing import Literal, NamedTuple, final
 
 import numpy as np
 
@@ -130,13 +130,17 @@ class OneJournal:
             written.fold(copy)
         return copy.learner
 
-    def certificate(self) -> float:
+    def certificate(self, delays: Literal["fixed", "any"] = "fixed") -> float:
         """The certificate of the whole journal (docs/theory/certificate.md, "Replicas")."""
-        return self.whole().certificate()
+        return self.whole().certificate(delays)
 
     def measured_certificate(self) -> float:
         """The measured certificate of the whole journal."""
         return self.whole().measured_certificate()
+
+    def regret_bound(self, confidence: float = 0.95) -> float:
+        """The bound on the regret of the whole journal."""
+        return self.whole().regret_bound(confidence)
 
 
 @final
