@@ -9,6 +9,9 @@ import numpy as np
 from belated import lab
 from belated.arrays import Floats
 from belated.figure_style import BLACK, BLUE, GREEN, GREY, ORANGE, canvas, plain_ticks
+from belated.lab.plans import page
+from belated.lab.plans.settings import DAY
+from belated.reports.charts import render
 from belated.tunings import Advanced, Means, Shadow, Simple, Tsallis, Tuning
 from benchmarks import lag
 from benchmarks.shadow import families
@@ -184,6 +187,14 @@ def against_delay(axis: Any, rows: Sequence[lag.Point]) -> None:
     axis.minorticks_off()
 
 
+def plan() -> None:
+    """When an experiment is decided, as in docs/plan.md."""
+    settings = lab.PlanSettings(3, base_rate=0.1, difference=0.02, per_day=5000, delay=2 * DAY)
+    drawn = render(page.figure(lab.plan(settings, workers=2)))
+    (FOLDER / "plan.png").write_bytes(drawn["png"])
+    print("docs/figures/plan.png")
+
+
 def save(figure: Any, name: str) -> None:
     """Write a figure into the folder of the documents."""
     FOLDER.mkdir(exist_ok=True)
@@ -194,4 +205,5 @@ def save(figure: Any, name: str) -> None:
 if __name__ == "__main__":
     which_tuning()
     certificates()
+    plan()
     lag_and_delay(lag.points())

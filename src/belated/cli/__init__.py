@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from belated.cli.application import app
 
 __all__ = ["app", "main"]
-STUDIES = ("lab", "paper", "replay")
+STUDIES = ("lab", "plan", "paper", "replay")
 SERVICE = ("serve", "keys", "stores")
 SERVICE_COMMANDS = ("serve", "keys", "verify", "migrate", "copy")  # these do not load the lab, so they start fast
 

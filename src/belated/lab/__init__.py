@@ -14,6 +14,9 @@ from belated.lab.games import replicas
 from belated.lab.games.certify import Certified, certify
 from belated.lab.games.curves import Curves, default_checkpoints
 from belated.lab.games.play import play
+from belated.lab.plans.plan import plan
+from belated.lab.plans.results import PlanResults, PlanRow
+from belated.lab.plans.settings import PlanSettings
 from belated.lab.problems.delays import (
     NEVER,
     Bursts,
@@ -73,6 +76,9 @@ __all__ = [
     "NoDelay",
     "Pareto",
     "Permuted",
+    "PlanResults",
+    "PlanRow",
+    "PlanSettings",
     "Problem",
     "Replicated",
     "Results",
@@ -85,6 +91,7 @@ __all__ = [
     "compare",
     "default_checkpoints",
     "find",
+    "plan",
     "play",
     "replicas",
     "spans",

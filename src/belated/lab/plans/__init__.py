@@ -1,0 +1,1 @@
+"""How many decisions an experiment needs until it is decided, by simulation."""
