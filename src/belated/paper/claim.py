@@ -1,18 +1,24 @@
 """A claim, the function that tries it, and its findings, as plain data."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, TypeVar, final
 
 import numpy as np
 
-from belated.arrays import Floats
+from belated import lab
+from belated.arrays import Floats, Integers
+from belated.lab.algorithms import Algorithm, Setting
+from belated.lab.games.compiled import Compiled
 from belated.lab.intervals import half_width
+from belated.paper.saboteurs import Saboteur, VisibleGame
 from belated.reports import Figure, Table
+from belated.tunings import Tuning
 
 T = TypeVar("T")
+OBLIVIOUS = "Losses in [0, 1] and delays are fixed in advance, and the learner draws its own arms."
 SEEDS_APART = 1000
 Samples = Sequence[float] | Floats  # one for each seed
 STANDARD_ERRORS = 5.0  # an equality of means fails beyond this. By chance alone, one report in a thousand fails
@@ -39,11 +45,13 @@ SEVERITY = tuple(Verdict)
 
 
 class Effort(NamedTuple):
-    """How hard to try. Quick takes about two minutes, full gives tight intervals."""
+    """How hard to try, and who plays. Quick takes about a minute, full gives tight intervals."""
 
     is_full: bool = False
     seed: int = 0
     workers: int = 2
+    saboteur: Saboteur | None = None  # plays in the place of the learner
+    tell_progress: Callable[[float], None] = lambda _: None  # the part of the present claim that is done
 
     def pick(self, quick: T, full: T) -> T:
         """`full` in full mode, otherwise `quick`."""
@@ -52,6 +60,26 @@ class Effort(NamedTuple):
     def seeds(self, quick: int, full: int) -> range:
         """A range of seeds. Another effort.seed gives entirely different ones."""
         return range(SEEDS_APART * self.seed, SEEDS_APART * self.seed + self.pick(quick, full))
+
+    def watch(self, work: Iterable[T]) -> Iterator[T]:
+        """The same work. The progress bar moves with each piece."""
+        pieces = list(work)
+        for number, piece in enumerate(pieces):
+            self.tell_progress(number / len(pieces))
+            yield piece
+
+    def play(
+        self, player: Tuning | Algorithm, problem: lab.Problem, seeds: range, checkpoints: Sequence[int] | None = None
+    ) -> lab.Curves:
+        """Play what a claim is about, or the saboteur in its place. Only the end is kept without checkpoints."""
+        cast = player if self.saboteur is None else self.saboteur.in_place_of(player)
+        return lab.play(cast, problem, seeds, checkpoints=checkpoints or [problem.n_rounds], workers=self.workers)
+
+    def game(self, tuning: Tuning, problem: lab.Problem, delays: Integers, seed: int) -> VisibleGame:
+        """A game of a tuning, or of the saboteur in its place, whose estimates and probabilities can be seen."""
+        if self.saboteur is None:
+            return Compiled(tuning, problem, delays, seed)
+        return self.saboteur.game(tuning, Setting(problem, seed, delays))
 
 
 class Check(NamedTuple):
@@ -84,6 +112,7 @@ class Claim:
     kind: ClaimKind
     statement: Sequence[str]
     investigate: Callable[[Effort], Finding]
+    assumption: str  # what the numbers rest on, printed beside them
     cost: float = 1.0  # seconds in quick mode, roughly, for the progress bar
     is_beyond: bool = False  # not in the paper but Belated's own
 

@@ -23,6 +23,9 @@ LEAD = (
     "with its 95% interval. The claim holds if the whole interval is below the bound. It fails if the whole interval "
     "is above. Otherwise it is undecided. A bound that was not broken on these problems is evidence and not a proof. "
     "The proof is in the paper.",
+    "A bound can only fail where more than the bound can be lost. So a problem counts for a bound only if it is "
+    "informative, which means that a bad learner breaks the bound there. The bad learner always plays the worst arm, "
+    "or on the long wave it ignores delays.",
 )
 
 
@@ -37,7 +40,9 @@ def section_of(result: ClaimResult) -> Section:
     claim, finding = result.claim, result.finding
     rows = [(check.what, check.measured, check.verdict.value) for check in finding.checks]
     header, is_long = ("statement", "measured", "verdict"), len(rows) >= FOLDED_FROM
-    checks = [Table("What was judged", header, rows, is_text=True, is_folded=is_long)] if rows else []
+    checks = (
+        [Table(f"What was judged. {claim.assumption}", header, rows, is_text=True, is_folded=is_long)] if rows else []
+    )
     role = "an experiment, not judged" if claim.kind is ClaimKind.EXPERIMENT else f"a {claim.kind}"
     file = claim.name.replace("-", "_")
     return Section(
@@ -45,7 +50,7 @@ def section_of(result: ClaimResult) -> Section:
         title_of(result),
         result.verdict.value,
         result.headline,
-        [*claim.statement, *finding.remarks],
+        [*claim.statement, *finding.remarks, *([] if rows else [claim.assumption])],
         [*finding.tables, *checks],
         finding.figures,
         f"This is {role}. It took {result.seconds:.1f} s. Source: belated/paper/claims/{file}.py",
@@ -60,6 +65,7 @@ def results_of(results: Sequence[ClaimResult]) -> list[dict[str, Any]]:
             "kind": result.claim.kind.value,
             "verdict": result.verdict.value,
             "headline": result.headline,
+            "assumption": result.claim.assumption,
             "seconds": round(result.seconds, 2),
             "checks": [{**check._asdict(), "verdict": check.verdict.value} for check in result.finding.checks],
         }
@@ -71,9 +77,13 @@ def page_of(results: Sequence[ClaimResult], effort: Effort) -> Page:
     """The page with all sections."""
     facts = {
         "mode": "full" if effort.is_full else "quick",
+        "learner": "ZS20's" if effort.saboteur is None else f"a saboteur, {effort.saboteur.name}",
         "seed": effort.seed,
         "seeds of the games": f"from {SEEDS_APART * effort.seed} on, as many as each claim needs",
         "seconds": round(sum(result.seconds for result in results)),
     }
     sections = [section_of(result) for result in results]
-    return Page("The paper, executable", LEAD, sections, facts, results_of(results), has_mathematics=True)
+    saboteur = effort.saboteur
+    title = "The paper, executable" if saboteur is None else f"The paper, sabotaged by {saboteur.name}"
+    warning = [] if saboteur is None else [f"A wrong learner plays in place of ZS20's. It {saboteur.words}."]
+    return Page(title, [*warning, *LEAD], sections, facts, results_of(results), has_mathematics=True)

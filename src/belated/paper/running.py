@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 from belated.paper.claim import SEVERITY, Check, Claim, ClaimKind, Effort, Finding, Verdict
@@ -37,6 +38,11 @@ def verdict_of(claim: Claim, checks: Iterable[Check]) -> Verdict:
     return max((check.verdict for check in checks), key=SEVERITY.index, default=Verdict.UNDECIDED)
 
 
+def _reach(progress: Progress, done: float, cost: float, part: float) -> None:
+    """Move the bar to a part of a claim."""
+    progress.reach(done + part * cost)
+
+
 def run(
     claims: Iterable[Claim],
     effort: Effort,
@@ -44,14 +50,16 @@ def run(
     console: Any = None,
 ) -> list[ClaimResult]:
     """Try every claim and call `tell` with each result. If `tell` prints, the progress bar needs the same console."""
-    chosen, results = list(claims), []
+    chosen = list(claims)
+    results: list[ClaimResult] = []
     with Progress("the paper", sum(claim.cost for claim in chosen), console) as progress:
         for claim in chosen:
             progress.advance(0, claim.title)
             started = time.perf_counter()
-            finding = claim.investigate(effort)
+            done = sum(result.claim.cost for result in results)
+            finding = claim.investigate(effort._replace(tell_progress=partial(_reach, progress, done, claim.cost)))
             seconds = time.perf_counter() - started
             results.append(ClaimResult(claim, finding, verdict_of(claim, finding.checks), seconds))
-            progress.advance(claim.cost)
+            progress.reach(done + claim.cost)
             tell(results[-1])
     return results

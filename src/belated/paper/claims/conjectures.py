@@ -1,11 +1,16 @@
 """Claim 11 shows the two conjectures of the discussion as experiments. Nothing is judged."""
 
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
 
-from belated import lab
+from belated import bounds, lab
 from belated.arrays import Floats, Integers
 from belated.lab.intervals import half_width
-from belated.paper.claim import Claim, ClaimKind, Effort, Finding
+from belated.paper.claim import OBLIVIOUS, Claim, ClaimKind, Effort, Finding
+from belated.paper.orders import Blocks, block_lengths, must_lose
 from belated.reports import Figure, Table, columns_of, lines
 from belated.tunings import Advanced, Simple, Tsallis, Tuning
 
@@ -37,7 +42,7 @@ def stochastic(effort: Effort) -> tuple[Figure, Table]:
     rows = []
     for name, (tuning, delays) in STOCHASTIC.items():
         problem = lab.Problem(lab.Bernoulli(gap=0.2), delays, 5, n)
-        curves = lab.play(tuning, problem, seeds, checkpoints=at.tolist(), workers=effort.workers)
+        curves = effort.play(tuning, problem, seeds, at.tolist())
         points += zip([name] * at.size, at.tolist(), curves.mean.tolist(), curves.interval.tolist(), strict=True)
         slope, better = growth(at, curves.mean)
         rows.append((name, f"{curves.mean[-1]:,.0f} ± {curves.interval[-1]:,.0f}", f"{slope:.2f}", better))
@@ -50,52 +55,112 @@ def stochastic(effort: Effort) -> tuple[Figure, Table]:
     )
 
 
-def permuted(effort: Effort) -> tuple[Figure, Table]:
-    """Play the unbalanced delays as they are and in random order."""
-    horizons, seeds = [2_000 * 4**i for i in range(effort.pick(4, 5))], effort.seeds(8, 32)
-    kept: list[tuple[str, int, float, float]] = []
-    for tuning in (Simple(), Advanced()):
-        for order, delays in (("as they are", lab.Unbalanced()), ("permuted", lab.Permuted(lab.Unbalanced()))):
-            for n in horizons:
-                problem = lab.Problem(lab.Bernoulli(gap=0.5), delays, 2, n)
-                ends = lab.play(tuning, problem, seeds, checkpoints=[n], workers=effort.workers).expected[:, -1]
-                kept.append(
-                    (f"{type(tuning).__name__.lower()}, {order}", n, float(ends.mean()), float(half_width(ends)))
-                )
-    columns = columns_of(("what", "rounds", "regret", "half width"), kept)
-    draw = lines("rounds", "regret", "what", half="half width", scales=("log", "log"))
-    names = list(dict.fromkeys(row[0] for row in kept))
-    rows = [(name, *(f"{mean:,.0f} ± {half:,.0f}" for what, _, mean, half in kept if what == name)) for name in names]
-    table = Table("Regret with the same delays in another order", ("", *(f"n = {n:,}" for n in horizons)), rows)
-    return Figure("conjecture-permuted", "Unbalanced delays, permuted (k = 2)", columns, draw), table
+DELAYS: dict[str, lab.Delays] = {
+    "unbalanced": lab.Unbalanced(),
+    "Pareto 0.5": lab.Pareto(0.5),
+    "geometric 100": lab.Geometric(100),
+}
+ORDERS: dict[str, Callable[[Integers, np.random.Generator], Integers]] = {
+    "longest first": lambda delays, _: np.sort(delays)[::-1],
+    "random order": lambda delays, generator: generator.permutation(delays),
+    "longest last": lambda delays, _: np.sort(delays),
+}
+N_ARMS = 2
+PLAYED = 32_000  # rounds of the games that are played. The share needs no game
+
+
+class Tightness(NamedTuple):
+    """What every algorithm must lose with one order of the delays, and what the advanced tuning loses there."""
+
+    delays: str
+    order: str
+    n_rounds: int
+    m: float
+    unavoidable: float
+    measured: Floats | None  # only where it is played
+
+    @property
+    def share(self) -> float:
+        """What must be lost, in units of sqrt(kn) + m, the order of Theorem 2."""
+        return self.unavoidable / (math.sqrt(N_ARMS * self.n_rounds) + self.m)
+
+
+def tightness(name: str, order: str, n_rounds: int, effort: Effort) -> Tightness:
+    """Draw the delays once, put them in order, and play the block coins for that order."""
+    generator = np.random.default_rng([effort.seed, 7])
+    drawn = np.minimum(DELAYS[name].draw(N_ARMS, n_rounds, generator), n_rounds)
+    ordered = ORDERS[order](drawn, generator)
+    lengths = block_lengths(ordered)
+    problem = lab.Problem(Blocks(lengths), lab.GivenDelays(ordered), N_ARMS, n_rounds)
+    is_played = n_rounds == PLAYED
+    measured = effort.play(Advanced(), problem, effort.seeds(16, 64)).expected[:, -1] if is_played else None
+    m = bounds.best_skipping(N_ARMS, np.sort(drawn)[::-1]).value  # of the set, with the least clipped by the end
+    unavoidable = float(must_lose(N_ARMS, lengths, effort.pick(2_000, 20_000), generator).mean())
+    return Tightness(name, order, n_rounds, m, unavoidable, measured)
+
+
+def permuted(effort: Effort) -> tuple[Figure, Table, list[Tightness]]:
+    """Put the same delays in three orders and compare what must be lost with the order of the bound."""
+    horizons = [2_000 * 4**i for i in range(effort.pick(4, 5))]
+    kinds = [(name, order, n) for name in DELAYS for order in ORDERS for n in horizons]
+    found = [tightness(*kind, effort) for kind in effort.watch(kinds)]
+    drawn = ("longest first", "random order")  # the table has all orders
+    points = [(f"{at.delays}, {at.order}", at.n_rounds, at.share) for at in found if at.order in drawn]
+    columns = columns_of(("what", "rounds", "share"), points)
+    rows = [
+        (
+            f"{at.delays}, {at.order}",
+            f"{math.sqrt(N_ARMS * at.n_rounds) + at.m:,.0f}",
+            f"{at.unavoidable:,.0f}",
+            f"{at.share:.2f}",
+            f"{at.measured.mean():,.0f} ± {half_width(at.measured):,.0f}",
+        )
+        for at in found
+        if at.measured is not None
+    ]
+    header = ("delays and order", "√(kn) + m", "every algorithm loses", "share", "advanced loses (measured)")
+    title = f"The same delays in three orders, coins fixed in advance (k = {N_ARMS}, n = {PLAYED:,})"
+    draw = lines("rounds", "share", "what", scales=("log", "log"))
+    figure = Figure("conjecture-permuted", "Must be lost / (√(kn) + m), by the order of the delays", columns, draw)
+    return figure, Table(title, header, rows), found
 
 
 def investigate(effort: Effort) -> Finding:
     """Run both experiments."""
     first, growths = stochastic(effort)
-    second, orders = permuted(effort)
+    second, orders, found = permuted(effort)
+    shares = {order: [at.share for at in found if at.order == order] for order in ORDERS}
     fits = {row[0]: row[3] for row in growths.rows}
     return Finding(
         f"on stochastic losses regret grows like {fits['no delays']} n without delays, and like "
-        f"{fits['advanced, fixed 100']} n with delay 100 (advanced), by the better fit",
+        f"{fits['advanced, fixed 100']} n with delay 100 (advanced), by the better fit. With the longest delays first "
+        f"every algorithm loses at least {min(shares['longest first']):.2f} of √(kn) + m",
         figures=[first, second],
         tables=[growths, orders],
         remarks=(
             "A fit to one decade of one problem is a hint, not a proof. "
             "A straight line in the first figure means log n.",
+            "A share that stays level in the second figure means that the bound is tight up to a constant for that "
+            "order, and a falling one leaves it open. The share is a lower bound for three sets of delays and one way "
+            "to build losses. It is evidence for the conjecture, not a proof. A later paper (Masoudian, Zimmert & "
+            "Seldin 2022) announces in its abstract a lower bound that matches the skipping bound.",
         ),
     )
 
 
 CLAIM = Claim(
     "conjectures",
-    "Two open questions, as experiments",
+    "Two conjectures, as experiments",
     ClaimKind.EXPERIMENT,
     (
-        "The paper's discussion leaves two questions open. Does the algorithm adapt to stochastic losses? Tsallis-INF "
-        "does so without delays, where its regret grows like log n. And what happens if the adversary may choose the "
-        "delays, but not their order? The two experiments below show one problem each. They prove nothing.",
+        "The paper's discussion has two conjectures. The first is that the algorithm has logarithmic regret for "
+        "stochastic losses, as Tsallis-INF has without delays. The second is about the bound of Theorem 2. If the "
+        "adversary may permute a fixed set of delays without changing their lengths, then the bound is tight.",
+        "For the second, the same delays are put in three orders. Losses are fixed in advance, as coins shared by "
+        "blocks of rounds in which no report comes before the end. Every algorithm then has the same expected regret, "
+        "which is compared with √(kn) + m, the order of the bound.",
     ),
     investigate,
+    OBLIVIOUS,
     cost=3,
 )

@@ -5,9 +5,8 @@ import numpy as np
 from belated import lab
 from belated.arrays import Floats, Integers
 from belated.bounds import clip
-from belated.lab.games.compiled import Compiled
 from belated.learner.ftrl import FTRL
-from belated.paper.claim import Check, Claim, ClaimKind, Effort, Finding, exactly
+from belated.paper.claim import OBLIVIOUS, Check, Claim, ClaimKind, Effort, Finding, exactly
 from belated.paper.grid import DELAYS
 from belated.tunings import Advanced, Simple, Tuning, outstanding_counts, schedule
 
@@ -40,10 +39,10 @@ def is_proper(tuning: Tuning, delays: Integers, generator: np.random.Generator) 
     return is_rising and bool(is_same)
 
 
-def arms_of(tuning: Tuning, delays: Integers, losses: Floats, seed: int) -> tuple[Integers, Floats]:
+def arms_of(tuning: Tuning, delays: Integers, losses: Floats, seed: int, effort: Effort) -> tuple[Integers, Floats]:
     """The arms and expected losses of a compiled game."""
     n, k = losses.shape
-    game = Compiled(tuning, lab.Problem(lab.GivenLosses(losses), lab.GivenDelays(delays), k, n), delays, seed)
+    game = effort.game(tuning, lab.Problem(lab.GivenLosses(losses), lab.GivenDelays(delays), k, n), delays, seed)
     expected, _ = game.play(losses)
     return game.arms.astype(np.int64), expected
 
@@ -60,11 +59,11 @@ def learner_arms(tuning: Tuning, delays: Integers, losses: Floats, seed: int) ->
     return arms
 
 
-def is_anytime(tuning: Tuning, delays: Integers, seed: int, prefix: int) -> bool:
+def is_anytime(tuning: Tuning, delays: Integers, seed: int, prefix: int, effort: Effort) -> bool:
     """Whether a longer game begins with the shorter one, bit for bit, and the learner plays the same arms."""
     losses = np.random.default_rng([seed, 3]).random((delays.size, 5))
-    arms, expected = arms_of(tuning, delays, losses, seed)
-    short = arms_of(tuning, delays[:prefix], losses[:prefix], seed)
+    arms, expected = arms_of(tuning, delays, losses, seed, effort)
+    short = arms_of(tuning, delays[:prefix], losses[:prefix], seed, effort)
     is_same = (arms[:prefix] == short[0]).all() and (expected[:prefix] == short[1]).all()
     return bool(is_same) and learner_arms(tuning, delays[:prefix], losses[:prefix], seed) == short[0].tolist()
 
@@ -93,7 +92,7 @@ def investigate(effort: Effort) -> Finding:
         ),
         tally(
             "Both are anytime, so a longer game begins with the shorter one bit for bit, compiled or with ask and tell",
-            [is_anytime(*game, n // 3) for game in games],
+            [is_anytime(*game, n // 3, effort) for game in games],
         ),
     ]
     return Finding(f"exact on {len(sequences):,} delay sequences and {len(games)} games", checks)
@@ -110,5 +109,6 @@ CLAIM = Claim(
         "and a longer game begins with the same rounds.",
     ),
     investigate,
+    OBLIVIOUS,
     cost=1,
 )

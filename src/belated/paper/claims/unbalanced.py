@@ -10,8 +10,8 @@ import numpy as np
 from belated import bounds, lab
 from belated.arrays import Floats
 from belated.lab.intervals import half_width
-from belated.paper.claim import Claim, ClaimKind, Effort, Finding, at_most, exactly
-from belated.reports import Figure, columns_of, lines
+from belated.paper.claim import OBLIVIOUS, Claim, ClaimKind, Effort, Finding, at_most
+from belated.reports import Figure, Table, columns_of, lines
 from belated.tunings import Advanced, Simple
 
 N_ARMS = 2
@@ -37,10 +37,7 @@ def measure(name: str, horizons: list[int], effort: Effort) -> Growth:
     """Play all lengths and fit the slopes."""
     problems = [lab.Problem(lab.Bernoulli(gap=0.5), lab.Unbalanced(), N_ARMS, n) for n in horizons]
     seeds = effort.seeds(8, 32)
-    games = [
-        lab.play(TUNINGS[name], problem, seeds, checkpoints=[problem.n_rounds], workers=effort.workers)
-        for problem in problems
-    ]
+    games = [effort.play(TUNINGS[name], problem, seeds) for problem in problems]
     regrets = np.array([game.expected[:, -1] for game in games])
     limits = [BOUNDS[name](N_ARMS, problem.draw_delays(0)) for problem in problems]
     of_delay = np.array(limits) - 4 * np.sqrt(N_ARMS * np.array(horizons))
@@ -67,14 +64,16 @@ def investigate(effort: Effort) -> Finding:
     simple, advanced = growths["simple"], growths["advanced"]
     exponents = np.mean(simple.slopes), np.mean(advanced.slopes)
     checks = [
-        exactly("The simple bound grows like n^(3/4)", abs(simple.proven - 0.75) < 0.01, f"{simple.proven:.3f}"),
-        exactly("The advanced bound grows like n^(1/2)", abs(advanced.proven - 0.5) < 0.01, f"{advanced.proven:.3f}"),
-        at_most("The simple tuning's regret grows no faster than its bound", simple.slopes, 0.75),
-        at_most("The advanced tuning's regret grows no faster than its bound", advanced.slopes, 0.5),
+        at_most("The simple tuning's regret grows like n^(3/4) or slower", simple.slopes, 0.75),
+        at_most("The advanced tuning's regret grows like n^(1/2) or slower", advanced.slopes, 0.5),
         at_most("Advanced exponent minus simple exponent", np.subtract(advanced.slopes, simple.slopes), -0.1),
     ]
+    rows = [(name, f"{growth.proven:.3f}", f"{np.mean(growth.slopes):.3f}") for name, growth in growths.items()]
+    header = ("tuning", "exponent of the delay's part of the bound (formula)", "exponent of the regret (measured)")
     headline = "regret grows like n^{:.2f} with the simple, n^{:.2f} with the advanced tuning".format(*exponents)
-    return Finding(headline, checks, [figure(horizons, growths)])
+    span = f"n from {horizons[0]:,} to {horizons[-1]:,}"
+    table = Table(f"Growth with n (coin flips, gap 0.5, k = {N_ARMS}, {span})", header, rows)
+    return Finding(headline, checks, [figure(horizons, growths)], [table])
 
 
 CLAIM = Claim(
@@ -84,8 +83,10 @@ CLAIM = Claim(
     (
         "Suppose the first √(kn / ln k) reports come only at the end and all others at once. Then D is of order "
         "n^(3/2), and the simple tuning's bound is of order n^(3/4). The advanced tuning stops waiting and keeps "
-        "n^(1/2).",
+        "n^(1/2). Losses and delays are fixed in advance. The exponents are fitted to games of "
+        "four lengths or more. That the bounds grow so is arithmetic, shown in the table and not judged.",
     ),
     investigate,
+    OBLIVIOUS,
     cost=1,
 )
