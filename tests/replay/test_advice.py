@@ -32,6 +32,8 @@ def test_certificates_are_sorted_and_those_of_the_library() -> None:
         in advice.sentences[1]
     )
     assert len(advice.sentences) == 2
+    assert advice.sentences[1].endswith("against any losses, if delays do not depend on the drawn arm.")
+    assert "cannot show whether that holds" in advice.assumption
 
 
 def test_nothing_is_late() -> None:

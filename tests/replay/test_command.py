@@ -8,7 +8,7 @@ import pytest
 
 from belated import OutcomeRange, cli, replay
 from belated.errors import InvalidInput
-from belated.replay import log_study, pictures
+from belated.replay import log_sections, log_study, pictures
 from tests.support.replays import run, write_log
 
 
@@ -31,6 +31,8 @@ def test_a_log_with_probabilities_is_judged(tmp_path: Path) -> None:
     assert results["waiting"]["share_never"] == pytest.approx(0.1, abs=0.03)
     assert set(results["certificates"]) == {"Means", "Shadow", "Simple", "Advanced", "AdaptiveExp3", "Tsallis"}
     page = (out / "report.html").read_text()
+    for shown in (" ".join(said.split()), page, results["certificates assume"]):
+        assert "The certificates need delays that do not depend on the drawn arm." in shown
     assert "always &lt;b&gt;" in page
     assert "<b>" not in page.split("<main>")[1].split('class="facts"')[0]
     assert {path.name for path in (out / "numbers").iterdir()} == {"delays.csv", "backlog.csv", "off-policy.csv"}
@@ -46,7 +48,7 @@ def test_without_probabilities_only_the_past_is_told(tmp_path: Path) -> None:
 def test_thin_evidence_is_said(tmp_path: Path) -> None:
     log = replay.read(write_log(tmp_path / "log.csv", 60))
     found = log_study.study(log, OutcomeRange(0, 1, better="higher"))
-    assert any("the interval is a guess" in words for words in log_study.doubts(found))
+    assert any("the interval is a guess" in words for words in log_sections.doubts(found))
     assert "too few rounds" in " ".join(found.advice.sentences)
 
 

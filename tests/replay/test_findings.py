@@ -8,7 +8,7 @@ import pytest
 
 from belated import OutcomeRange
 from belated.arrays import Floats, Integers
-from belated.replay import Log, check, log_study, settle
+from belated.replay import Log, check, log_sections, log_study, settle
 from belated.replay.findings import lacking
 from belated.replay.missing import usual_wait
 from tests.support.lossy_logs import DAYS, healthy, without
@@ -135,7 +135,7 @@ def test_arms_that_are_never_used_together_name_no_best(first: int) -> None:
     found = log_study.study(made(arms, is_blank, np.arange(2000.0)), REWARDS)
     assert [finding.kind for finding in found.check.findings] == ["apart"]
     assert found.best is None
-    section, *_, off_policy = log_study.sections(found)
+    section, *_, off_policy = log_sections.sections(found)
     assert section.headline.startswith("Not used at the same times as other arms: a, b. So nothing shows whether")
     assert "because some arms were not used at the same times as the others" in off_policy.headline
 
@@ -151,11 +151,11 @@ def test_a_few_blanks_of_arms_that_are_apart_stop_nothing() -> None:
     arms = np.repeat([0, 1], 1000)
     found = log_study.study(made(arms, np.arange(2000) % 100 == 0, np.arange(2000.0)), REWARDS)
     assert found.check.can_name_best
-    assert log_study.sections(found)[0].headline == (
+    assert log_sections.sections(found)[0].headline == (
         "Not used at the same times as other arms: a, b. So their missing outcomes cannot be compared"
     )
     whole = log_study.study(made(arms, np.zeros(2000), np.arange(2000.0)), REWARDS)
-    assert log_study.sections(whole)[0].headline == "every decision has an outcome"
+    assert log_sections.sections(whole)[0].headline == "every decision has an outcome"
 
 
 def test_too_few_blanks_to_compare_are_said_to_be_few() -> None:
@@ -163,7 +163,7 @@ def test_too_few_blanks_to_compare_are_said_to_be_few() -> None:
     arms = np.append(np.arange(200) % 2, np.zeros(50, np.int64))
     found = log_study.study(made(arms, np.arange(250) == 220, np.arange(250.0), 0.0), REWARDS)
     assert math.isnan(found.check.rates.p_value)
-    assert log_study.sections(found)[0].headline == (
+    assert log_sections.sections(found)[0].headline == (
         "too few decisions are blank, or too few are not, to compare the arms"
     )
 
@@ -198,6 +198,6 @@ def test_an_arm_found_among_the_latest_is_in_the_table() -> None:
     assert (clarity > clarity[25]).sum() > 15
     assert kinds(log) == ["young"]
     assert lacking(found.check.young_rates) == 25
-    (table,) = log_study.sections(found)[0].tables
+    (table,) = log_sections.sections(found)[0].tables
     assert len(table.rows) == 15
     assert "z" in [row[0] for row in table.rows]

@@ -63,8 +63,9 @@ def test_it_is_the_definition_written_down(tuning: Tuning, wait: Wait | None) ->
     assert replays.shares[0].argmax(axis=1).tolist() == arms  # a checkpoint every round
     assert replays.total.tolist() == [sum(outstanding)]
     assert replays.largest_backlog.tolist() == [max(outstanding)]
-    assert replays.certificate.tolist() == [learner.certificate()]
+    assert replays.certificate.tolist() == [learner.certificate("any")]
     assert replays.measured.tolist() == [learner.measured_certificate()]
+    assert replays.bound.tolist() == [learner.regret_bound()]
 
 
 def test_yardsticks() -> None:

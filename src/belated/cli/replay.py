@@ -11,8 +11,8 @@ from rich.text import Text
 from belated.cli.application import app, console
 from belated.errors import InvalidInput
 from belated.learner.outcomes import OutcomeRange
-from belated.replay import Columns, Log, flight_study, log_study, read, settle
-from belated.replay.losses import LOSSES, losses_of
+from belated.replay import Columns, Log, flight_study, log_sections, log_study, read, settle
+from belated.replay.losses import chosen_range, losses_of, meaning
 from belated.replay.missing_section import settled_words
 from belated.reports import Page, Section, pages
 from belated.reports import Table as Cells
@@ -24,7 +24,8 @@ def print_cells(cells: Cells) -> None:
     """Print a table of the report on the terminal."""
     table = Table(title=cells.title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for number, heading in enumerate(cells.header):
-        table.add_column(heading, justify="right" if number else "left")
+        widest = max((len(row[number]) for row in cells.rows), default=0) if number else None  # names may be long
+        table.add_column(heading, justify="right" if number else "left", min_width=widest)  # so only the heading wraps
     for row in cells.rows:
         table.add_row(*map(Text, row))  # no markup, because names are the user's own
     console.print(table)
@@ -47,10 +48,17 @@ def replay(
         Path | None, typer.Argument(help="A CSV or Parquet file of decisions. Default is the New York flights of 2013.")
     ] = None,
     reward: Annotated[
-        bool, typer.Option("--reward", help="Larger outcomes are better. Otherwise smaller ones are.")
+        bool,
+        typer.Option(
+            "--reward", help="Larger outcomes are better. Otherwise smaller ones are, unless the log says so."
+        ),
     ] = False,
-    lowest: Annotated[float, typer.Option(help="The lowest possible outcome.")] = 0.0,
-    highest: Annotated[float, typer.Option(help="The highest possible outcome.")] = 1.0,
+    lowest: Annotated[
+        float | None, typer.Option(help="The lowest possible outcome. [0, unless the log says it]")
+    ] = None,
+    highest: Annotated[
+        float | None, typer.Option(help="The highest possible outcome. [1, unless the log says it]")
+    ] = None,
     time: Annotated[str, typer.Option(help="The column with the time of the decision.")] = Columns.time,
     arm: Annotated[str, typer.Option(help="The column with the chosen arm.")] = Columns.arm,
     outcome: Annotated[
@@ -79,10 +87,9 @@ def replay(
     out: Annotated[Path, typer.Option(help="The folder of the report.")] = Path("belated-replay"),
 ) -> None:
     """Show how late feedback is, which tuning fits, and what other policies would have got on your log."""
-    outcomes = OutcomeRange(lowest, highest, better="higher" if reward else "lower")
     columns = Columns(time, arm, outcome, outcome_time, probability)
     if log is None:
-        if (outcomes, columns, wait, default_outcome) != (LOSSES, Columns(), None, None):
+        if (reward, lowest, highest, columns, wait, default_outcome) != (False, None, None, Columns(), None, None):
             raise InvalidInput("options about outcomes and columns need a log, as in belated replay FILE")
         pages.prepare(out)
         page = flights_page(seeds or 5)
@@ -90,7 +97,9 @@ def replay(
     else:
         if seeds is not None:
             raise InvalidInput("--seeds is for the flights only. A log is evaluated without random draws")
-        decisions, words = log_to_study(read(log, columns), outcomes, wait, default_outcome)
+        whole = read(log, columns)
+        outcomes = chosen_range(whole, lowest, highest, is_reward=reward)
+        decisions, words = log_to_study(whole, outcomes, wait, default_outcome)
         pages.prepare(out)
         page = log_page(log.name, decisions, outcomes, words)
         shown = page.sections[:-1]  # without the glossary
@@ -106,7 +115,7 @@ def log_to_study(
 ) -> tuple[Log, list[str]]:
     """The log as the options want it, and in words what its outcomes are. A wrong log is refused."""
     losses_of(log, outcomes)
-    words = [log_study.meaning(outcomes)]
+    words = [meaning(outcomes)]
     if wait is None and default_outcome is None:
         return log, words
     default = None if default_outcome is None else outcomes.check("the default outcome", default_outcome)
@@ -144,12 +153,17 @@ def log_page(name: str, log: Log, outcomes: OutcomeRange, words: list[str]) -> P
             "findings": found.check.findings,
         },
         "best": None if found.best is None else found.best.name,
+        "best arm": None if found.best_arm is None else found.best_arm.name,
+        "may be best": [one.name for one in found.may_be_best],
         "waiting": found.waiting._asdict(),
         "certificates": {one.name: one.certificate for one in found.advice.certified},
+        "certificates assume": found.advice.assumption,
+        "logged decisions lost at most (95%)": found.lost,
         "advice": found.advice.sentences,
         "estimates": [
-            {name: value for name, value in one._asdict().items() if name != "policy"} for one in found.estimates
+            {name: value for name, value in one._asdict().items() if name not in ("policy", "blocks")}
+            for one in found.estimates
         ],
     }
-    parts = [*log_study.sections(found), log_study.glossary()]
+    parts = [*log_sections.sections(found), log_sections.glossary()]
     return Page(f"Replay: {name}", [LEAD, *words], parts, {"log": name}, results)

@@ -16,6 +16,7 @@ from belated.replay.findings import Finding, LogCheck, check
 from belated.replay.off_policy import LOGGED, UNIFORM, PolicyEstimate, evaluate, evaluate_all
 from belated.replay.settling import Settled, settle
 from belated.replay.timed_games import Replays, Wait, play
+from belated.replay.verdict import Verdict, judge
 from belated.replay.waiting import WaitingTimes, delays_in_rounds, measure
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "PolicyEstimate",
     "Replays",
     "Settled",
+    "Verdict",
     "Wait",
     "WaitingTimes",
     "advise",
@@ -37,6 +39,7 @@ __all__ = [
     "evaluate",
     "evaluate_all",
     "flights",
+    "judge",
     "measure",
     "play",
     "read",

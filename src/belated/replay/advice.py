@@ -11,12 +11,18 @@ from belated.replay.off_policy import TUNINGS
 from belated.tunings import Tuning
 from belated.validation import whole_number
 
+# What the certificate below needs. Another number may need less, so its words stand here beside it.
+IF = "if delays do not depend on the drawn arm"
+ASSUMPTION = (
+    "The certificates need delays that do not depend on the drawn arm. A log holds only the delays of the chosen arms, "
+    "so it cannot show whether that holds."
+)
 LITTLE = 0.5  # of n. A certificate above it says little
 DOMINATED = 0.5  # of sqrt(D ln k). If m is below it, leaving out a few very late rounds saves half the cost of delay
 
 
 class TuningCertificate(NamedTuple):
-    """A number that the expected regret of a tuning provably does not exceed on these delays."""
+    """A number that the expected regret of a tuning provably does not exceed on these delays, under the assumption."""
 
     tuning: Tuning
     name: str
@@ -29,6 +35,7 @@ class Advice(NamedTuple):
     certified: tuple[TuningCertificate, ...]
     trivial: int  # n, because no regret is larger
     sentences: tuple[str, ...]
+    assumption: str = ASSUMPTION  # of all certificates. Show it wherever they are shown
 
 
 def advise(n_arms: int, delays: ArrayLike) -> Advice:
@@ -65,5 +72,5 @@ def _about_proof(smallest: TuningCertificate, n: int, *, is_late: bool) -> str:
         )
     return (
         f"For the smallest proven number, use {smallest.name}(). Its expected regret is at most "
-        f"{smallest.certificate:,.0f} in {n:,} rounds, against any losses."
+        f"{smallest.certificate:,.0f} in {n:,} rounds, against any losses, {IF}."
     )

@@ -8,8 +8,10 @@ import numpy as np
 
 from belated.arrays import Floats, Integers
 from belated.errors import InvalidInput
+from belated.learner.outcomes import OutcomeRange
+from belated.replay.declared_range import declares_range, range_in
 from belated.replay.log_cells import NUMBER, instants, kind_of, numbers
-from belated.replay.log_files import Chunk, Column, LogTable, open_table, refuse
+from belated.replay.log_files import Column, LogTable, column_of, open_table, refuse
 from belated.suggestions import closest
 
 
@@ -44,6 +46,7 @@ class Log:
     probabilities: Floats | None = None
     locations: tuple[str, Integers] | None = None  # "log.csv, line" and the line number of each decision
     has_dates: bool = True  # False if times are plain numbers in an unknown unit
+    declared: OutcomeRange | None = None  # the range of the outcomes, if the file itself says it
 
     @property
     def n_arms(self) -> int:
@@ -84,10 +87,14 @@ def read(path: Path | str, columns: Columns | None = None) -> Log:
     names = _names(table, columns or Columns())
     codes: dict[str, int] = {}
     kind: str | None = None
+    declared: OutcomeRange | None = None
+    has_range = declares_range(table)
     parts: list[_Part] = []
     for chunk in table.chunks:
-        cells = {use: _column(table, chunk, name) for use, name in names.items()}
+        cells = {use: column_of(table, chunk, name) for use, name in names.items()}
         kind = kind or _first_kind(cells["time"])
+        if has_range:
+            declared = range_in(table, chunk, declared)
         parts.append(_part(cells, kind, codes))
     if not parts:
         raise InvalidInput(f"{table.path} has a header but no rows. A log needs decisions")
@@ -95,7 +102,7 @@ def read(path: Path | str, columns: Columns | None = None) -> Log:
         raise InvalidInput(f"{table.path}: every row has the arm {next(iter(codes))!r}. A choice needs at least 2 arms")
     whole = _Part(*map(np.concatenate, zip(*parts, strict=True)))
     log = _assemble(table, codes, whole, has_probabilities="probability" in names)
-    return replace(log, has_dates=kind != NUMBER)
+    return replace(log, has_dates=kind != NUMBER, declared=declared)
 
 
 def _assemble(table: LogTable, codes: dict[str, int], part: _Part, *, has_probabilities: bool) -> Log:
@@ -141,10 +148,6 @@ def _near(header: list[str], missing: list[str]) -> str:
     """A suggestion with the most similar names in the header."""
     near = [found for name in missing for found in closest(name, header, n=1, cutoff=0.6)]
     return f"Did you mean {' and '.join(map(repr, near))}? " if near else ""
-
-
-def _column(table: LogTable, chunk: Chunk, name: str) -> Column:
-    return Column(table, name, chunk.lines, chunk.columns[table.header.index(name)])
 
 
 def _first_kind(times: Column) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 
 from belated.learner.outcomes import OutcomeRange
 from belated.replay.decision_log import Log
-from belated.replay.losses import LOSSES
+from belated.replay.losses import range_of
 from belated.replay.missing import ENOUGH_OUTCOMES, Comparison, came, delays, is_old, report_rates, usual_wait
 from belated.replay.pictures import in_words
 
@@ -72,7 +72,7 @@ def check(log: Log, outcomes: OutcomeRange | None = None) -> LogCheck:
     n_blank = int((~came(log)).sum())
     share = float(came(log)[old].mean()) if old.any() else math.nan
     found = LogCheck(wait, n_blank, share, report_rates(log, old), report_rates(log, ~old), delays(log), ())
-    meant = outcomes or LOSSES
+    meant = range_of(log, outcomes)
     findings = [
         _one_value(found, log, meant),
         _sparse(found, log, meant),

@@ -37,6 +37,11 @@ class Column(NamedTuple):
     cells: Texts
 
 
+def column_of(table: LogTable, chunk: Chunk, name: str) -> Column:
+    """The column of a chunk with this name."""
+    return Column(table, name, chunk.lines, chunk.columns[table.header.index(name)])
+
+
 def refuse(column: Column, index: int, why: str) -> NoReturn:
     """Raise InvalidInput with the location of the cell, its content and the rule it breaks."""
     table = column.table

@@ -21,8 +21,9 @@ from belated.learner.ftrl import FTRL
 from belated.learner.outcomes import OutcomeRange
 from belated.progress import STRIDE, Progress
 from belated.replay.decision_log import Log
-from belated.replay.losses import LOSSES, losses_of
+from belated.replay.losses import losses_of, range_of
 from belated.replay.waiting import delays_in_rounds
+from belated.replay.weights import chance_of
 from belated.tunings import AdaptiveExp3, Advanced, Means, Shadow, Simple, Tsallis, Tuning
 from belated.validation import whole_number
 
@@ -31,6 +32,7 @@ LOGGED: Final = "logged"
 Policy = Tuning | int | Literal["uniform", "logged"]  # a number means always that arm
 TUNINGS: tuple[Tuning, ...] = (Means(), Shadow(), Simple(), Advanced(), AdaptiveExp3(), Tsallis())
 NORMAL_95 = 1.959963984540054
+MOST_BLOCKS = 1000  # of rows that follow each other. Enough for a standard error, and they fit into memory
 
 
 class Interval(NamedTuple):
@@ -51,14 +53,15 @@ class PolicyEstimate(NamedTuple):
     n_outcomes: int
     effective: float  # (sum w)^2 / sum w^2, the number of its own outcomes that would say as much
     mean_weight: float  # over all rows. Near 1 if the logged probabilities are the ones really used
-    weight_error: float  # the standard error of mean_weight
+    weight_chance: float  # of a mean weight so far from 1, if they are
+    blocks: Floats  # what each block of rows adds to snips.value. They sum to 0
 
 
 def evaluate(
     log: Log, policy: Policy, outcomes: OutcomeRange | None = None, progress: Progress | None = None
 ) -> PolicyEstimate:
     """Estimate what a tuning, a single arm, UNIFORM play or the LOGGED policy itself would have got on this log."""
-    within = outcomes or LOSSES
+    within = range_of(log, outcomes)
     losses = losses_of(log, within)  # checks the range even if the policy does not learn
     came = np.isfinite(log.outcomes)
     if not came.any():
@@ -137,16 +140,18 @@ def _estimate(log: Log, policy: Policy, all_weights: Floats, within: OutcomeRang
     weights, values = all_weights[came], log.outcomes[came]
     n, mass = values.size, float(weights.sum())
     ips = snips = Interval(math.nan, math.nan, math.nan)
+    effective, blocks = 0.0, np.zeros(min(n, MOST_BLOCKS))
     if mass > 0:
         products = weights * values
         ips = _interval(float(products.mean()), _error(products))
         ratio = float(products.sum()) / mass
-        snips = _interval(ratio, float(np.sqrt((weights**2 * (values - ratio) ** 2).sum())) / mass)
-    effective = mass**2 / float((weights**2).sum()) if mass > 0 else 0.0
+        moves = weights * (values - ratio) / mass  # how far each row moves the ratio, to first order
+        snips = clipped(_interval(ratio, float(np.sqrt((moves**2).sum()))), within)
+        effective = mass**2 / float((weights**2).sum())
+        blocks = np.asarray(np.bincount(np.arange(n) * blocks.size // n, moves), np.float64)
     mean_weight = float(all_weights.mean())  # of all rows. Missing outcomes say nothing about the probabilities
-    return PolicyEstimate(
-        policy, name_of(log, policy), ips, clipped(snips, within), n, effective, mean_weight, _error(all_weights)
-    )
+    chance = chance_of(all_weights)
+    return PolicyEstimate(policy, name_of(log, policy), ips, snips, n, effective, mean_weight, chance, blocks)
 
 
 def _error(values: Floats) -> float:

@@ -1,7 +1,6 @@
 """Plays a learner on rounds whose losses are all known, with feedback at the real clock time of the DRAWN arm.
 
-The delay then depends on the arm, as in real services. The certificates' guarantee does not cover that, because it
-assumes losses and delays fixed in advance. So a certificate here is a number to compare with, not a promise.
+The delay then depends on the arm, as in real services. So the certificate here is the one for any delays.
 """
 
 import math
@@ -45,8 +44,9 @@ class Replays:
     checkpoints: Integers
     regret: Floats  # at the checkpoints, the sum of <x_t, l_t> minus the loss of the best arm so far
     shares: Floats  # (seeds, checkpoints, arms), of the draws since the previous checkpoint
-    certificate: Floats  # at the end
+    certificate: Floats  # at the end, for any delays
     measured: Floats
+    bound: Floats  # on the regret of the run, with 95% confidence
     total: Integers  # D, the outstanding decisions summed over the rounds
     largest_backlog: Integers  # max o_t
 
@@ -57,6 +57,7 @@ class _Game(NamedTuple):
     outstanding: Integers  # o_t
     certificate: float
     measured: float
+    bound: float
 
 
 def play(
@@ -94,6 +95,7 @@ def _gather(games: list[_Game], seeds: list[int], at: Integers, losses: Floats) 
         np.array([_shares(game.arms, losses.shape[1], at) for game in games]),
         np.array([game.certificate for game in games]),
         np.array([game.measured for game in games]),
+        np.array([game.bound for game in games]),
         np.array([game.outstanding.sum() for game in games]),
         np.array([game.outstanding.max() for game in games]),
     )
@@ -164,9 +166,10 @@ def _play_once(learner: Any, losses: Floats, told_at: Floats, told: Floats, time
             progress.advance(STRIDE)
     progress.advance(n_rounds % STRIDE)
     is_certified = isinstance(learner, FTRL)
-    certificate = learner.certificate() if is_certified else math.nan
-    measured = learner.measured_certificate() if is_certified else math.nan
-    return _Game(expected, arms, outstanding, certificate, measured)
+    numbers = [math.nan] * 3
+    if is_certified:
+        numbers = [learner.certificate("any"), learner.measured_certificate(), learner.regret_bound()]
+    return _Game(expected, arms, outstanding, *numbers)
 
 
 def _regret(expected: Floats, losses: Floats, at: Integers) -> Floats:

@@ -57,7 +57,7 @@ def test_nothing_that_came_in_time_is_said(tmp_path: Path) -> None:
 def test_the_flights_are_the_built_in_example(tmp_path: Path) -> None:
     said = run("--out", str(tmp_path))
     assert "22,305 rounds" in said
-    told = set(re.findall(r"(\w+) +(\d+\xa0±\xa0\d+) +([\d,]+) +([\d,]+) +([\d,]+) +(\d+)", said))
+    told = set(re.findall(r"(\w+) +(\d+\xa0±\xa0\d+) +([\d,]+) +([\d,]+) +([\d,]+) +([\d,]+) +(\d+)", said))
     document = (Path(__file__).parent.parent.parent.parent / "docs" / "replay.md").read_text()
     rows = {f"| `{row[0]}` | {' | '.join(row[1:])} |".replace("\xa0", " ") for row in told}
     assert len(rows) == 12

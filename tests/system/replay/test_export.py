@@ -1,0 +1,46 @@
+"""An export of a real service is replayed without options, in the units of its outcomes."""
+
+import csv
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.replays import run
+from tests.support.service import Served
+
+EUROS = {"blue": 10.0, "green": 40.0}
+
+
+def sold(served: Served) -> None:
+    """Some 2,000 decisions with sales up to 50 euros, and a few still open."""
+    settings = {"outcome": {"lowest": 0, "highest": 50, "better": "higher"}}
+    assert served.post("/v1/experiments", {"name": "sales", "arms": list(EUROS), **settings}).status_code == 201
+    draw = random.Random(1)  # noqa: S311
+    for _ in range(20):
+        made = served.post("/v1/experiments/sales/decisions/batch", {"size": 100}).json()["decisions"]
+        reports = [
+            {"decision_id": one["decision_id"], "reward": EUROS[one["arm"]] + draw.uniform(-2, 2)} for one in made
+        ]
+        assert served.post("/v1/feedback", {"reports": reports[:-1]}).status_code == 200
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_an_export_needs_no_options(ending: str, tmp_path: Path) -> None:
+    with Served(tmp_path) as served:
+        sold(served)
+        path = tmp_path / f"sales.{ending}"
+        path.write_bytes(served.get(f"/v1/experiments/sales/export.{ending}").content)
+    said = run(str(path), "--out", str(tmp_path / "out"))
+    assert "Outcomes are rewards from 0 to 50, and higher is better." in said
+    results = json.loads((tmp_path / "out" / "results.json").read_text())["results"]
+    estimates: dict[str, Any] = {one["name"]: one for one in results["estimates"]}
+    for name, mean in EUROS.items():
+        assert estimates[f"always {name}"]["snips"]["value"] == pytest.approx(mean, abs=2)  # in euros, not from 0 to 1
+    assert results["waiting"]["n_rounds"] == 2000
+    if ending == "csv":
+        values = [float(row["outcome"]) for row in csv.DictReader(path.read_text().splitlines()) if row["outcome"]]
+        assert estimates["logged"]["snips"]["value"] == pytest.approx(sum(values) / len(values))
+        assert len(values) == 1980
