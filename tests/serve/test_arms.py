@@ -8,12 +8,12 @@ import pytest
 
 from belated import FTRL
 from belated.learner import certificates
-from belated.learner.changes import HEAD_START
+from belated.learner.changes import HEAD_START, arrays_of
 from belated.learner.decisions import Decision
 from belated.serve.domain.entries import EntryKind
+from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.fold import Fold, restore
 from belated.serve.domain.messages import Decided, OutcomeReport
-from belated.serve.domain.observations import ENOUGH_REPORTS
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import TuningChoice
 from belated.serve.service.views import view
@@ -113,30 +113,34 @@ def test_certificates_of_all_eras_add_up(tmp_path: Path, tuning: Any) -> None:
         play(driven, 80)
         experiment = driven["layout"]
         own = own_certificates(experiment.learner)
-        proven += min(80, own[0])
-        measured += min(80, own[1])
-        assert experiment.certificates() == pytest.approx((proven, measured), rel=1e-12)
+        proven += own[0]
+        measured += own[1]
+        assert costs(experiment) == pytest.approx((proven, measured), rel=1e-12)
         driven.change(add=("empty",))
         driven.change(retire=("empty",))
-        assert experiment.certificates() == pytest.approx((proven, measured), rel=1e-12)
+        assert costs(experiment) == pytest.approx((proven, measured), rel=1e-12)
         driven.change(add=tuple(add), retire=tuple(retire))
     for _ in range(80):  # so many that the number of rounds does not limit the certificate
         driven.tell_all([OutcomeReport(one.id, "loss", LOSS[one.arm]) for one in driven.decide(size=50)])
     experiment = driven["layout"]
-    assert experiment.certificates()[0] < experiment.counts.decisions
-    assert experiment.certificates()[0] == pytest.approx(proven + own_certificates(experiment.learner)[0])
+    assert experiment.costs().proven < experiment.counts.decisions
+    assert experiment.costs().proven == pytest.approx(proven + own_certificates(experiment.learner)[0])
+
+
+def costs(experiment: Experiment) -> tuple[float, float]:
+    """What is proven, and what is measured with all open decisions."""
+    known, n_open, bound, proven = experiment.costs()
+    assert 0 <= bound <= experiment.counts.decisions
+    return proven, known + n_open
 
 
 def own_certificates(learner: FTRL) -> tuple[float, float]:
     """The certificates of a new learner that is in this learner's last stretch, and the head start."""
-    now = learner._state
-    return tuple(  # type: ignore[return-value]
-        certificate(now.clock[0], now.policies) + now.stretch.head_start
-        for certificate in (certificates.proven, certificates.measured)
-    )
+    own = arrays_of(learner._state)
+    return certificates.proven_any(own), sum(certificates.measured(own))
 
 
-def test_history_and_estimates_keep_their_arms(driven: Driven) -> None:
+def test_history_and_means_keep_their_arms(driven: Driven) -> None:
     play(driven, 100)
     driven.change(add=("d",), retire=("a",))
     play(driven, 100)
@@ -152,9 +156,9 @@ def test_history_and_estimates_keep_their_arms(driven: Driven) -> None:
         points = document.history.probabilities[number]
         known = [index for index, point in enumerate(points) if point is not None]
         assert known == list(range(200))[there]
-    for arm in document.arms:
-        assert (arm.estimate is not None) == (arm.reports >= ENOUGH_REPORTS)
-    assert any(arm.estimate is not None for arm in document.arms)
+    assert [arm.mean for arm in document.arms] == [pytest.approx(LOSS[arm.name]) for arm in document.arms]
+    shares = [arm.chosen / n for arm, n in zip(document.arms, (100, 200, 200, 100), strict=True)]
+    assert [arm.share for arm in document.arms] == shares
 
 
 # -- outcomes of decisions that were made before a change -----------------------------------------------------------
@@ -165,11 +169,11 @@ def test_outcomes_count_in_the_era_of_their_decision(driven: Driven) -> None:
     driven.change(add=("d",))
     for one in old:
         driven.tell(one, LOSS[one.arm], word="loss")
-    assert [era.earnings.outcomes for era in (*driven["layout"].past, driven["layout"].era)] == [30, 0]
+    experiment = driven["layout"]
+    assert [era.decisions for era in (*experiment.past, experiment.era)] == [30, 0]
+    assert experiment.evidence.known == [*(sum(one.arm == arm for one in old) for arm in "abc"), 0]
     driven.tell(old[0], 1.0, word="loss", amend=True)
-    assert sum(driven["layout"].past[0].earnings.lost) == pytest.approx(
-        sum(LOSS[one.arm] for one in old) - LOSS[old[0].arm] + 1.0
-    )
+    assert sum(experiment.evidence.totals) == pytest.approx(sum(LOSS[one.arm] for one in old) - LOSS[old[0].arm] + 1.0)
 
 
 def test_outcomes_from_before_a_change_teach_the_arms_that_stay(driven: Driven) -> None:
@@ -293,7 +297,8 @@ def test_a_decision_that_missed_a_change_costs_one_and_teaches_nothing(tmp_path:
         driven.engine.catch_up()
     assert here["layout"].learner.round == here["layout"].learner.outstanding == 0
     assert here["layout"].counts.decisions == 20
-    assert here["layout"].certificates() == (20.0, 20.0)
+    assert costs(here["layout"]) == (20.0, 20.0)
+    assert here["layout"].stale == here["layout"].look().verdict.left_out == 20
     before = here["layout"].shared.state()
     assert here.tell(made[0], 0.25) == "applied"
     assert here.tell(made[0], 0.5, amend=True) == "amended"

@@ -103,7 +103,7 @@ def test_a_late_truth_counts_as_if_it_had_been_told_in_place_of_the_default(
         for one, other in zip(late.decide(size=size), prompt.decide(size=size), strict=True):
             assert one.arm == other.arm
     rounds = range(len(late.decisions()))
-    reward = [round(0.1 + 0.02 * number, 2) for number in rounds]
+    reward = [round(0.1 + 0.02 * (7 * number % 38), 2) for number in rounds]  # in no order that looks like a run
     for driven in (late, prompt):
         driven.clock.advance(WAIT)
     late.engine.expire()

@@ -40,7 +40,7 @@ def from_nothing(journal: Journal) -> Fold:
 def shown(fold: Fold) -> Any:
     """Return all that views show, in case both the snapshot and its comparison leave something out."""
     views = [view(one, NO_STORE, fold.at) for one in fold.experiments.values()]
-    return views, [(one.last_expired, one.certificates(), one.settings) for one in fold.experiments.values()]
+    return views, [(one.last_expired, one.costs(), one.settings) for one in fold.experiments.values()]
 
 
 @pytest.mark.parametrize("seed", [0])  # tests/system/serve has more

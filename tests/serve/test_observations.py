@@ -1,7 +1,6 @@
-"""Statistics of an experiment. Estimates are unbiased, intervals honest, and memory bounded."""
+"""Statistics of an experiment. Times are sorted into their buckets, and memory is bounded."""
 
 import numpy as np
-import pytest
 
 from belated.serve.domain.observations import (
     BUCKET,
@@ -9,69 +8,10 @@ from belated.serve.domain.observations import (
     MOST_BUCKETS,
     MOST_POINTS,
     Ages,
-    Earnings,
     History,
     bucket_of,
-    estimate,
-    new_earnings,
 )
 from belated.serve.domain.timestamps import MICROSECONDS
-
-MEANS = (0.3, 0.6, 0.5)
-
-
-def played(outcomes: int, generator: np.random.Generator) -> Earnings:
-    """A policy that gives nine tenths to the arm that seems best, so the others are drawn rarely."""
-    earnings = new_earnings(len(MEANS))
-    lost, seen = np.ones(len(MEANS)) / 2, np.ones(len(MEANS))
-    uniforms = generator.random((outcomes, 2))
-    for number in range(outcomes):
-        x = np.full(len(MEANS), 0.05)
-        x[int(np.argmin(lost / seen))] = 0.9
-        arm = int(np.searchsorted(np.cumsum(x), uniforms[number, 0] * x.sum()))
-        loss = float(uniforms[number, 1] < MEANS[arm])
-        earnings.add(arm, loss, float(x[arm]))
-        lost[arm] += loss
-        seen[arm] += 1
-    return earnings
-
-
-def test_the_sums_are_those_of_the_formula() -> None:
-    """Recompute the sums from all outcomes, each with the centre of its time."""
-    generator, earnings = np.random.default_rng(3), new_earnings(2)
-    psi: list[list[float]] = [[], []]
-    for _ in range(300):
-        arm, loss, probability = int(generator.integers(2)), float(generator.random()), float(generator.uniform(0.2, 1))
-        for i, c in enumerate(earnings.centre):
-            psi[i].append(c + (loss - c) / probability if i == arm else c)
-        earnings.add(arm, loss, probability)
-    for i in range(2):
-        n, total, squares, _ = earnings.sums(i)
-        assert n == 300
-        assert total == pytest.approx(sum(psi[i]), rel=1e-12)
-        assert squares == pytest.approx(sum(one * one for one in psi[i]), rel=1e-12)
-
-
-def test_an_amendment_moves_the_estimate_by_the_difference() -> None:
-    earnings = new_earnings(2)
-    for number in range(50):
-        earnings.add(number % 2, 0.5, 0.5)
-    before = earnings.sums(0).total, earnings.sums(1)
-    earnings.amend(0, 0.5, 1.0, 0.25)
-    assert earnings.sums(0).total == pytest.approx(before[0] + 0.5 / 0.25)
-    assert earnings.sums(1) == before[1]
-    assert earnings.outcomes == 50
-
-
-def test_an_interval_allows_for_what_has_not_happened_yet() -> None:
-    """If one visitor in a hundred converts, fifty visitors may show no conversion. 0 would claim too much."""
-    missed = 0
-    for seed in range(300):
-        generator, earnings = np.random.default_rng(seed), new_earnings(2)
-        for _ in range(50):
-            earnings.add(int(generator.random() < 0.5), float(generator.random() >= 0.01), 0.5)
-        missed += not estimate([earnings.sums(0)]).low <= 0.99 <= estimate([earnings.sums(0)]).high
-    assert missed <= 15
 
 
 def test_a_time_has_its_place_between_the_edges() -> None:

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from belated import replay
+from belated import OutcomeRange, replay
 from tests.support.service import Served
 
 LAYOUT = {"name": "layout", "arms": ["blue", "green", "red"]}
@@ -204,6 +204,7 @@ def test_the_exports_are_the_list(served: Served, filled: str, tmp_path: Path) -
         assert (row["decision_id"], row["arm"], int(row["round"])) == (one["decision_id"], one["arm"], one["round"])
         assert (row["time"], row["outcome_time"]) == (one["decided_at"], one["outcome"]["at"])
         assert (float(row["outcome"]), row["status"]) == (one["outcome"]["value"], one["outcome"]["status"])
+        assert [row[f"outcome_{word}"] for word in ("lowest", "highest", "better")] == ["0.0", "1.0", "higher"]
     target = tmp_path / "export.parquet"
     target.write_bytes(served.get(f"/v1/experiments/{filled}/export.parquet").content)
     frame = pl.read_parquet(target)
@@ -211,6 +212,7 @@ def test_the_exports_are_the_list(served: Served, filled: str, tmp_path: Path) -
     assert frame["arm"].to_list() == [one["arm"] for one in known]
     assert frame["outcome"].to_list() == [one["outcome"]["value"] for one in known]
     assert frame["decision_id"].to_list() == [one["decision_id"] for one in known]
+    assert set(frame.select("outcome_lowest", "outcome_highest", "outcome_better").rows()) == {(0.0, 1.0, "higher")}
     assert frame["outcome_time"].dt.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_list() == [
         row["outcome_time"] for row in rows
     ]
@@ -233,6 +235,7 @@ def test_replay_reads_an_export(served: Served, tmp_path: Path, ending: str) -> 
     assert np.isfinite(log.outcomes).sum() == 300
     assert set(log.outcomes[:300]) == {0.75}
     assert (log.outcome_times[:300] >= log.times[:300]).all()
+    assert log.declared == OutcomeRange(0, 1, better="higher")
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -246,6 +249,7 @@ def test_an_experiment_without_decisions_has_an_export_without_rows(
     frame = pl.read_csv(tmp_path / "file") if ending == "csv" else pl.read_parquet(tmp_path / "file")
     assert frame.height == 0
     assert frame.columns[:5] == ["decision_id", "round", "time", "arm", "probability"]
+    assert frame.columns[-3:] == ["outcome_lowest", "outcome_highest", "outcome_better"]
 
 
 # -- health and metrics ---------------------------------------------------------------------------------------------
@@ -274,7 +278,9 @@ def test_metrics_count_right(served: Served) -> None:
     served.get("/v1/experiments/nobody")
     after = metrics(served)
     own = {key[0].removeprefix("belated_"): value for key, value in after.items() if key[1] == name}
-    assert own.pop("proven_regret") == 10
+    costs = served.get(f"/v1/experiments/{name}").json()["costs"]
+    assert own.pop("proven_regret") == pytest.approx(costs["proven"])
+    assert costs["proven"] > costs["most"] == 10  # so few decisions cannot be bounded
     assert own == {
         "decisions_total": 10,
         "outstanding": 6,

@@ -123,7 +123,7 @@ def test_a_decision_and_its_late_report_show_without_a_reload(page: Page, server
     expect(page.get_by_test_id("decisions")).to_have_text("1")
     expect(page.get_by_test_id("outstanding")).to_have_text("1")
     expect(page.get_by_test_id("reported")).to_have_text("0")
-    expect(page.get_by_test_id(f"chosen-{decision['arm']}")).to_have_text("1")
+    expect(page.get_by_test_id(f"chosen-{decision['arm']}")).to_have_text("1 (100%)")
     report(server, decision, 1)
     expect(page.get_by_test_id("reported")).to_have_text("1")
     expect(page.get_by_test_id("outstanding")).to_have_text("0")
@@ -143,17 +143,16 @@ def test_the_numbers_are_those_of_the_api(page: Page, server: Server) -> None:
     said = get(server, "layout")
     for field in ("decisions", "outstanding", "reported", "expired"):
         assert number(page, field) == said[field]
-    assert number(page, "proven") == pytest.approx(said["certificates"]["proven"], rel=1e-3)
-    assert number(page, "measured") == pytest.approx(said["certificates"]["measured"], rel=1e-2)
-    assert number(page, "share-never") == pytest.approx(said["share_never"], abs=5e-3)
+    assert number(page, "known") == pytest.approx(said["costs"]["known"], rel=1e-2)
+    assert number(page, "share-never") == 0
     for arm in said["arms"]:
         assert number(page, f"probability-{arm['name']}") == pytest.approx(arm["probability"], abs=6e-3)
-        assert number(page, f"chosen-{arm['name']}") == arm["chosen"]
-        if arm["estimate"] is None:
-            expect(page.get_by_test_id(f"estimate-{arm['name']}")).to_have_text("not yet known")
-        else:
-            assert number(page, f"estimate-{arm['name']}") == pytest.approx(arm["estimate"], abs=6e-4)
-    assert any(arm["estimate"] is not None for arm in said["arms"])
+        chosen, share = page.get_by_test_id(f"chosen-{arm['name']}").inner_text().split()
+        assert int(chosen) == arm["chosen"]
+        assert float(share.strip("(%)")) == pytest.approx(100 * arm["share"], abs=0.51)
+        assert number(page, f"reports-{arm['name']}") == arm["reports"]
+        assert number(page, f"open-{arm['name']}") == arm["open"]
+        assert number(page, f"mean-{arm['name']}") == pytest.approx(arm["provisional_mean"], abs=6e-4)
     is_slow = said["store"]["last_commit_ms"] > 100  # a busy disk is not the page's fault
     expect(page.get_by_test_id("store-state")).to_have_text("Slow" if is_slow else "Healthy")
     expect(page.locator("#history canvas")).to_be_visible()

@@ -57,14 +57,18 @@ def report_all(server: Server, decisions: list[Any]) -> None:
     post(server, "/feedback", {"reports": [{"decision_id": one["decision_id"], "reward": 1} for one in decisions]})
 
 
-def test_the_averages_are_not_compared_while_reports_are_missing(page: Page, server: Server) -> None:
+def test_missing_reports_are_told_next_to_the_verdict(page: Page, server: Server) -> None:
+    """It counts open decisions at their worst, so it still holds."""
     post(server, "/experiments", {"name": "layout", "arms": ["blue", "green", "red"]})
     decisions = decided_and_told(server, "layout", lost_of_green=3)
     visit(page, server)
-    leader = page.get_by_test_id("leader")
-    expect(leader).to_have_text("The averages cannot be compared while reports of green are missing.")
+    caveat = page.get_by_test_id("caveat")
+    expect(caveat).to_have_text(
+        "Reports of green are missing. Decisions without a report count at their worst, so what is said here still "
+        "holds. But the averages below may be wrong."
+    )
     report_all(server, decisions)
-    expect(leader).to_contain_text("the best average outcome")
+    expect(caveat).to_be_hidden()
 
 
 def test_a_closed_experiment_has_no_warning(page: Page, server: Server) -> None:
@@ -95,8 +99,9 @@ def show(page: Page, server: Server, arms: list[dict[str, Any]], never: tuple[st
     said = get(server, "layout") | {"decisions": 500, **changes}
     said["reporting"] = {"warning": True, "judged_after": 7200.0, "arms": arms}
     for one in said["arms"]:
-        few = {"estimate": 0.5, "low": 0.4, "high": 0.6}
+        few = {"mean": 0.5, "low": 0.4, "high": 0.6, "share": 0.2, "open": 40}
         one.update(few, chosen=100, reports=0 if one["name"] in never else 60)
+    said["verdict"].update(leader="blue", sure=0.6, open=200)
     page.route("**/v1/experiments/layout", lambda route: route.fulfill(json=said))
     page.route("**/v1/experiments/layout/live", lambda route: route.fulfill(content_type="text/event-stream", body=""))
     page.goto(f"{server.url}/experiments/layout")
@@ -109,9 +114,16 @@ def test_never_means_never_and_not_only_among_judged_decisions(page: Page, serve
         "green reports 100% less often than the others: its failures may be missing."
     )
     expect(page.get_by_test_id("missing-numbers")).to_have_text(
-        "Of 100 decisions for green that could be judged, 0 got an outcome. This is hardly chance. A missing "
-        "report counts as a perfect outcome, so what reports less is chosen too often. The averages below may be wrong "
-        "too. A decision is judged after 2 hours at the earliest."
+        "Of 100 decisions for green that could be judged, 0 got an outcome. This is hardly chance. The averages below "
+        "may be wrong. A decision is judged after 2 hours at the earliest."
+    )
+
+
+def test_only_some_tunings_take_a_missing_report_as_a_perfect_outcome(page: Page, server: Server) -> None:
+    silent = [arm("blue"), arm("green", 1.0, 0), arm("red"), arm("pink"), arm("grey")]
+    show(page, server, silent, tuning={"name": "shadow"})
+    expect(page.get_by_test_id("missing-numbers")).to_contain_text(
+        "A missing report counts as a perfect outcome, so what reports less is chosen too often."
     )
 
 
@@ -121,9 +133,7 @@ def test_two_options_are_both_named(page: Page, server: Server) -> None:
         "red has never reported, though the others have, and green reports 40% less often than the others: "
         "their failures may be missing."
     )
-    expect(page.get_by_test_id("leader")).to_have_text(
-        "The averages cannot be compared while reports of 2 options are missing."
-    )
+    expect(page.get_by_test_id("caveat")).to_contain_text("Reports of 2 options are missing.")
 
 
 def test_of_many_options_the_worst_are_named(page: Page, server: Server) -> None:

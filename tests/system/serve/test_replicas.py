@@ -183,7 +183,7 @@ def test_lag_is_in_the_certificate(tmp_path: Path, tuning: Any, rounds: int) -> 
             if not lag:
                 fleet.catch_up()
         fleet.agree()
-        proven.append(fleet.all[0]["layout"].certificates()[0])
+        proven.append(fleet.all[0]["layout"].costs().proven)
     assert proven[0] < min(proven[1], 2 * rounds)
 
 
@@ -332,7 +332,7 @@ def test_who_does_not_know_of_new_arms_decides_among_the_old_ones(fleet: Fleet) 
     fleet.catch_up()
     early = one.decide()
     one.change(add=("c",), retire=("a",))
-    proven = one["layout"].certificates()[0]
+    proven = one["layout"].costs().proven
     made = two.decide(size=20)
     assert {decision.arm for decision in made} == {"a", "b"}
     assert two.tell(made[0], 1.0, word="loss") == "applied"
@@ -340,8 +340,10 @@ def test_who_does_not_know_of_new_arms_decides_among_the_old_ones(fleet: Fleet) 
     assert two.tell(early[0], 0.5, word="loss") == "applied"
     fleet.agree()
     assert counts(one) == {"decisions": 21, "reported": 2, "amended": 1}
-    assert one["layout"].certificates()[0] >= min(21, proven + 20)
-    assert [era.earnings.outcomes for era in (*one["layout"].past, one["layout"].era)] == [2, 0]
+    assert one["layout"].costs().proven >= min(21, proven + 20)
+    assert [era.decisions for era in (*one["layout"].past, one["layout"].era)] == [21, 0]
+    assert one["layout"].evidence.reports == 2
+    assert one["layout"].stale == 20
     assert one["layout"].learner.round == 1  # it knows only the early one
     assert {one.decide()[0].arm for _ in range(60)} == {"b", "c"}
 

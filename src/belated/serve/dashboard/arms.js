@@ -2,7 +2,10 @@
 
 import { byId, el, part, showEach, svg, writeTo, write } from "/static/dom.js";
 import { assignColours, colour, DRAWN } from "/static/colours.js";
-import { average, count, percent, plural } from "/static/words.js";
+import { average, count, percent, plural, total } from "/static/words.js";
+
+/** The average to show. An open decision counts as the default outcome, if there is one. */
+const meanOf = (arm) => arm.provisional_mean ?? arm.mean;
 
 const LISTED = 100; // more rows belong into a spreadsheet
 
@@ -45,10 +48,10 @@ function updateBar(bar, { name, probability }) {
   part(bar, "fill").style.background = colour(name);
 }
 
-export function showEarnings({ arms, outcome, default_outcome: assumed }) {
-  const known = arms.filter((arm) => arm.estimate !== null);
+export function showEarnings({ arms, outcome, default_outcome: fallback }) {
+  const known = arms.filter((arm) => arm.mean !== null);
   const scale = commonScale(known, outcome);
-  writeTo("earned-hint", earnedHint(known, outcome, assumed));
+  writeTo("earned-hint", earnedHint(known, outcome, fallback));
   write(byId("scale-low"), known.length ? average(scale.low, outcome) : "");
   write(byId("scale-high"), known.length ? average(scale.high, outcome) : "");
   const listed = inReadingOrder(arms, outcome).slice(0, LISTED);
@@ -57,17 +60,18 @@ export function showEarnings({ arms, outcome, default_outcome: assumed }) {
   showEach(byId("earnings"), listed, (arm) => arm.name, createEarning, (row, arm) => updateEarning(row, arm, outcome, scale));
 }
 
-function earnedHint(known, outcome, assumed) {
-  if (known.length === 0) return "Averages appear here once enough outcomes have arrived.";
-  const waiting = assumed === null ? "" : ` Until its outcome arrives, a decision counts as ${average(assumed, outcome)}.`;
+function earnedHint(known, outcome, fallback) {
+  if (known.length === 0) return "Averages appear here once outcomes have arrived.";
   const direction = outcome.better === "higher" ? "further right is better" : "further left is better";
-  return `The dot is the best estimate of an option's average outcome (${direction}). The line around it is the likely range, which should contain the true average 95 times in 100. It shrinks as outcomes arrive.${waiting}`;
+  const dot = fallback === null ? `The dot is the average of the outcomes that are known (${direction}).` : `The dot is the average so far (${direction}). Open decisions count as ${total(fallback)} in it.`;
+  const line = "The line is a range for the true average over all decisions that chose the option, with open ones at both extremes. In 95 of 100 experiments it contains that average at every moment.";
+  return `${dot} ${line} Options are chosen at different times. So ranges that do not overlap prove a difference only if nothing changes with time. The top of the page compares them fairly.`;
 }
 
 /** Few options keep their order. Of many, the best come first. */
 function inReadingOrder(arms, { better }) {
   if (arms.length <= DRAWN) return arms;
-  const worth = (arm) => (arm.estimate === null ? -Infinity : better === "higher" ? arm.estimate : -arm.estimate);
+  const worth = (arm) => (arm.mean === null ? -Infinity : better === "higher" ? meanOf(arm) : -meanOf(arm));
   return arms.toSorted((a, b) => (worth(a) === worth(b) ? 0 : worth(b) - worth(a)));
 }
 
@@ -94,15 +98,16 @@ function createEarning({ name }) {
     {},
     el("th", { scope: "row" }, name, el("span", { class: "badge", "data-part": "retired", "data-state": "closed", hidden: "" }, "Retired")),
     el("td", { class: "picture" }, whisker),
-    cell("Average outcome", "estimate", "estimate"),
-    cell("Likely range", "range", "range"),
-    cell("Times chosen", "chosen", "chosen"),
-    cell("Outcomes received", "reports", "reports"),
+    cell("Average so far", "mean", "mean"),
+    cell("95% range", "range", "range"),
+    cell("Chosen", "chosen", "chosen"),
+    cell("Reports", "reports", "reports"),
+    cell("Open", "open", "open"),
   );
 }
 
 function updateEarning(row, arm, outcome, { low, high }) {
-  const isKnown = arm.estimate !== null;
+  const isKnown = arm.mean !== null;
   const position = (value) => `${Math.max(0, Math.min(100, (100 * (value - low)) / (high - low)))}%`;
   row.classList.toggle("retired", !arm.active);
   part(row, "retired").hidden = arm.active;
@@ -111,12 +116,13 @@ function updateEarning(row, arm, outcome, { low, high }) {
   if (isKnown) {
     part(row, "interval").setAttribute("x1", position(arm.low));
     part(row, "interval").setAttribute("x2", position(arm.high));
-    part(row, "dot").setAttribute("cx", position(arm.estimate));
+    part(row, "dot").setAttribute("cx", position(meanOf(arm)));
   }
-  write(part(row, "estimate"), isKnown ? average(arm.estimate, outcome) : "not yet known");
+  write(part(row, "mean"), isKnown ? average(meanOf(arm), outcome) : "not yet known");
   write(part(row, "range"), isKnown ? `${average(arm.low, outcome)} to ${average(arm.high, outcome)}` : "–");
-  write(part(row, "chosen"), count(arm.chosen));
+  write(part(row, "chosen"), arm.share === null ? count(arm.chosen) : `${count(arm.chosen)} (${percent(arm.share)})`);
   write(part(row, "reports"), count(arm.reports));
+  write(part(row, "open"), count(arm.open));
 }
 
 /** The chart's text alternative. */

@@ -1,19 +1,24 @@
 // How late outcomes arrive, as histograms, tables and sentences.
 
 import { byId, el, part, showEach, writeTo, write } from "/static/dom.js";
-import { count, duration, percent, plural, shortDuration } from "/static/words.js";
+import { count, duration, percent, plural, shortDuration, total } from "/static/words.js";
 
 export function showDelays(experiment) {
   showHistogram("delays", experiment.delays, "outcome");
   showHistogram("ages", experiment.ages, "decision");
   writeTo("delays-words", delayWords(experiment.delays));
   writeTo("ages-words", ageWords(experiment.ages, experiment.outstanding));
-  const share = experiment.share_never;
-  writeTo("share-never", share === null ? "Not known yet." : percent(share));
-  writeTo("share-never-words", share === null ? neverUnknown : "of the finished decisions never got their true outcome.");
+  showNever(experiment);
 }
 
-const neverUnknown = "This will be the share of finished decisions that never got their true outcome.";
+/** How many decisions ended without a report. With a default outcome they still have one. */
+function showNever({ reported, expired, late, reward_wait: wait, default_outcome: fallback }) {
+  const ended = reported + expired;
+  byId("never").hidden = wait === null;
+  writeTo("share-never", ended === 0 ? "Not known yet." : percent((expired - late) / ended));
+  const what = fallback === null ? "never got an outcome" : `ended without a report and count as ${total(fallback)}`;
+  writeTo("share-never-words", ended === 0 ? "No decision has ended." : `of the finished decisions ${what}.`);
+}
 
 /** The bars from the first to the last that is not empty, with an empty one on each side. */
 function filled({ edges, counts }) {

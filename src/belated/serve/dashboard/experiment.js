@@ -4,31 +4,35 @@ import { chartWords, drawnArms, showEarnings, showProbabilities } from "/static/
 import { showHistory } from "/static/charts.js";
 import { prepareCopying, showCommands } from "/static/commands.js";
 import { showDelays } from "/static/delays.js";
+import { showCosts } from "/static/costs.js";
 import { byId, writeTo, write } from "/static/dom.js";
 import { follow } from "/static/live.js";
 import { prepareManaging, showManaging } from "/static/manage.js";
 import { showReporting } from "/static/reporting.js";
 import { pathOf } from "/static/server.js";
-import { showCertificates, showStore } from "/static/verdicts.js";
-import { afterthoughts, count, headline, leader, moment, plural, rules, tuning } from "/static/words.js";
+import { showStore } from "/static/store.js";
+import { showVerdict } from "/static/verdict.js";
+import { afterthoughts, count, favouriteWords, moment, plural, rules, total, tuning } from "/static/words.js";
 
 const name = decodeURIComponent(location.pathname.split("/")[2]);
 
 function show(experiment) {
   byId("content").hidden = false;
   showReporting(experiment);
+  showVerdict(experiment);
   showSummary(experiment);
   const drawing = drawnArms(experiment.arms);
   const isClosed = experiment.closed_at !== null;
   write(byId("chosen-title"), isClosed ? "What was chosen at the end" : "What is chosen now");
   write(byId("bars-title"), isClosed ? "For the last decisions" : "For the next decision");
+  writeTo("favourite", favouriteWords(experiment));
   byId("deciding").hidden = isClosed;
   showProbabilities(drawing);
   showHistory(drawing, experiment);
   write(byId("history-words"), chartWords(drawing, experiment));
   showEarnings(experiment);
   showDelays(experiment);
-  showCertificates(experiment);
+  showCosts(experiment);
   showStore(experiment);
   showCommands(experiment);
   showManaging(experiment);
@@ -38,16 +42,16 @@ function showSummary(experiment) {
   const { decisions, outstanding, closed_at: closed } = experiment;
   const known = experiment.reported + experiment.late; // a late outcome is known, too
   const ended = experiment.expired - experiment.late;
+  const fallback = experiment.default_outcome;
   const state = document.querySelector('[data-testid="state"]');
   state.hidden = false;
   state.dataset.state = closed === null ? "running" : "closed";
   write(state, closed === null ? "Running" : "Closed");
-  writeTo("headline", headline(experiment));
-  writeTo("leader", leader(experiment));
   writeTo("decisions", count(decisions));
   writeTo("outstanding", count(outstanding));
   writeTo("reported", count(known));
   writeTo("expired", count(ended));
+  writeTo("expired-label", fallback === null ? "Ended without an outcome" : `No report, counts as ${total(fallback)}`);
   writeTo("afterthoughts", afterthoughts(experiment));
   for (const [id, value] of [["share-reported", known], ["share-outstanding", outstanding], ["share-expired", ended]]) {
     byId(id).style.flexGrow = value;
@@ -64,7 +68,7 @@ function fail(problem) {
   byId("missing").hidden = true;
   byId("connection").hidden = true;
   writeTo("headline", problem.status === 404 ? "There is no such experiment." : "This experiment cannot be shown.");
-  writeTo("leader", problem.message);
+  writeTo("sure", problem.message);
 }
 
 document.title = `${name} · Belated`;

@@ -5,13 +5,13 @@ import { count, duration, percent, plural, shortened } from "/static/words.js";
 
 const NAMED = 3; // options in one sentence
 
-export function showReporting({ arms, reporting }) {
+export function showReporting({ arms, reporting, tuning }) {
   const silent = (reporting?.arms ?? []).filter((arm) => arm.warning).sort((a, b) => b.less - a.less);
   byId("missing").hidden = silent.length === 0;
   if (silent.length === 0) return;
   const never = new Set(arms.filter((arm) => arm.reports === 0).map((arm) => arm.name));
   writeTo("missing-words", verdict(silent, never));
-  writeTo("missing-numbers", numbers(silent, reporting.judged_after));
+  writeTo("missing-numbers", numbers(silent, reporting.judged_after, tuning));
 }
 
 function verdict(silent, never) {
@@ -26,8 +26,9 @@ function rate({ name, less }, isSilent) {
   return `${shortened(name)} reports ${percent(less)} less often than the others`;
 }
 
-function numbers(silent, age) {
+function numbers(silent, age, tuning) {
   const [{ name, decisions, reports }] = silent;
   const seen = `Of ${plural(decisions, "decision")} for ${shortened(name)} that could be judged, ${count(reports)} got an outcome.`;
-  return `${seen} This is hardly chance. A missing report counts as a perfect outcome, so what reports less is chosen too often. The averages below may be wrong too. A decision is judged after ${duration(age)} at the earliest.`;
+  const effect = tuning.name === "means" ? "" : " A missing report counts as a perfect outcome, so what reports less is chosen too often.";
+  return `${seen} This is hardly chance.${effect} The averages below may be wrong. A decision is judged after ${duration(age)} at the earliest.`;
 }

@@ -69,6 +69,11 @@ export function shortened(name, length = 40) {
   return name.length <= length ? name : `${name.slice(0, length - 1)}…`;
 }
 
+/** Names as they are said: a, b and c. */
+export function listed(names) {
+  return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+}
+
 const TUNINGS = {
   means: "Means, the default",
   shadow: "Shadow, the default of earlier releases",
@@ -91,38 +96,21 @@ export function rules({ outcome, reward_wait: wait, default_outcome: fallback, p
   return `${waits} ${provisional ? "Until it comes" : "After that"}, a missing outcome counts as ${total(fallback)}.`;
 }
 
-/** The option that is chosen most, or null if none stands out. */
+/** The option that the next decision prefers, or null if none stands out. */
 function favourite(arms) {
   const active = arms.filter((arm) => arm.probability !== null).sort((a, b) => b.probability - a.probability);
   return active.length === 1 || active[0]?.probability >= 1.5 / active.length ? active[0] : null;
 }
 
-/** What is chosen, as the headline of the page. */
-export function headline({ arms, decisions, closed_at: closed }) {
+/** How often the favourite was chosen, and how likely it is chosen next. These are two facts. */
+export function favouriteWords({ arms, decisions, closed_at: closed }) {
   const first = favourite(arms);
-  if (decisions === 0) return closed ? "Closed before the first decision." : "Ready for the first decision.";
-  if (!first) return closed ? "There was no clear favourite." : "No clear favourite yet.";
-  const share = percent(first.probability);
-  if (closed) return `${shortened(first.name)} was the favourite, chosen ${share} of the time at the end.`;
-  return `${shortened(first.name)} is the favourite, chosen ${share} of the time.`;
-}
-
-/** Which option earned the most, and whether that may be chance. */
-export function leader({ arms, outcome, decisions, reporting, closed_at: closed }) {
-  if (decisions === 0 && closed) return "It made no decision.";
-  if (decisions === 0) return "Every option is equally likely until outcomes arrive.";
-  const sign = outcome.better === "higher" ? 1 : -1;
-  const known = arms.filter((arm) => arm.estimate !== null && arm.active).sort((a, b) => sign * (b.estimate - a.estimate));
-  if (known.length === 0) return "Too few outcomes have arrived to compare the options.";
-  const silent = (reporting?.arms ?? []).filter((arm) => arm.warning);
-  const whose = silent.length === 1 ? shortened(silent[0].name) : plural(silent.length, "option");
-  if (silent.length > 0) return `The averages cannot be compared while reports of ${whose} are missing.`;
-  const [best, ...others] = known;
-  const who = best.name === favourite(arms)?.name ? "It also" : shortened(best.name);
-  const what = `${who} ${closed ? "had the best average outcome" : "has the best average outcome so far"}, ${average(best.estimate, outcome)}`;
-  if (others.length === 0) return `${what}.`;
-  const apart = others.every((arm) => (sign > 0 ? best.low > arm.high : best.high < arm.low));
-  return apart ? `${what}. Its likely range does not overlap any other.` : `${what}. The lead may ${closed ? "" : "still "}be chance.`;
+  if (decisions === 0) return "";
+  if (!first) return closed ? "No option was clearly preferred." : "No option is clearly preferred yet.";
+  const isLater = Math.abs(first.share * decisions - first.chosen) > 0.5; // it joined later, or was away
+  const all = isLater ? "the decisions that it took part in" : "all decisions";
+  const now = closed ? "At the end it was chosen" : "The next decision chooses it";
+  return `${shortened(first.name)} was chosen in ${percent(first.share)} of ${all}. ${now} with probability ${percent(first.probability)}.`;
 }
 
 /** How many outcomes came late or were corrected. */

@@ -1,31 +1,25 @@
 """An experiment's state: its learner and its statistics, computed from its journal entries."""
 
+import math
 from bisect import bisect_right
 from functools import cached_property
-from typing import Any, Self, final
+from itertools import repeat
+from typing import Any, NamedTuple, Self, final
 
 import msgspec
 
 from belated.arrays import Floats
+from belated.kernels import GRID
 from belated.learner.ftrl import FTRL
 from belated.learner.outcomes import OutcomeRange
 from belated.replicated.shared_learner import SharedLearner
 from belated.serve.domain.entries import Entry, EntryKind, Rest, rest_of
 from belated.serve.domain.observations import EDGES as DELAYS
-from belated.serve.domain.observations import (
-    ENOUGH_REPORTS,
-    Ages,
-    Earnings,
-    History,
-    LossEstimate,
-    Sums,
-    bucket_of,
-    estimate,
-    new_earnings,
-)
+from belated.serve.domain.observations import Ages, Counts, History, bucket_of
 from belated.serve.domain.reporting import Comparison, Reporting
 from belated.serve.domain.settings import ArmChange, Settings, stored_settings
 from belated.serve.domain.timestamps import MICROSECONDS
+from belated.verdicts import Evidence, MeanInterval, Verdict
 
 
 class Era(msgspec.Struct):
@@ -33,21 +27,32 @@ class Era(msgspec.Struct):
 
     seq: int  # the entry it began with
     arms: list[int]  # its arms, as indices into all arms
-    earnings: Earnings
+    decisions: int = 0  # drawn from these arms
+    is_foreign: bool = False  # whether another release draws, so that differences are not counted
 
 
-class Counts(msgspec.Struct):
-    """How many outcomes of each kind there were. An expired one may also be counted as late."""
+class Look(NamedTuple):
+    """What the evidence says while the counts and the era are those of `mark`."""
 
-    decisions: int = 0
-    reported: int = 0
-    expired: int = 0
-    late: int = 0
-    amended: int = 0
+    mark: tuple[int, ...]
+    verdict: Verdict
+    means: list[MeanInterval | None]  # by arm, None before its first outcome
 
-    @property
-    def outstanding(self) -> int:
-        return self.decisions - self.reported - self.expired
+
+CONFIDENCE = 0.95
+CLOSE = 1e-9  # two releases may round a probability differently
+DEAREST = 1 / (
+    1 - float(GRID.max())
+)  # a replaced outcome changes the bound at most by so much more than the measured cost
+
+
+class Costs(NamedTuple):
+    """What learning has cost against the best arm between each two changes of arms, as a sum of losses from 0 to 1."""
+
+    known: float  # measured, from the decisions whose outcome is known
+    open: float  # what the others could still add
+    bound: float  # a limit for this run that holds at all times with 95% confidence
+    proven: float  # a limit for the mean over runs. It may exceed what could be lost at all
 
 
 @final
@@ -66,15 +71,19 @@ class Experiment:
         self.reporting = Reporting.new(len(self.arms)) if self.settings.default_outcome is None else None
         self.history = History(1, 1, [], [], [])
         self.past: list[Era] = []
+        default = self.settings.default_outcome
+        self.evidence = Evidence.new(len(self.arms), None if default is None else self.outcomes.loss(default))
+        self.stale = 0  # decisions that a server drew from older data, so that their distribution is not known
         self.last_expired = 0  # the newest decision whose wait has ended without a report
         self.revision = 0  # of the last event
         # what replaced outcomes and decisions that missed a change of arms add to the learner's certificates
         self.more_proven, self.more_measured = 0.0, 0.0
         self.shared = SharedLearner(self.settings.build_learner(), created.seq)
+        self._looked: Look | None = None
         self._begin_era(created.seq, list(range(len(self.arms))))
 
     def _begin_era(self, seq: int, arms: list[int]) -> None:
-        self.era = Era(seq, arms, new_earnings(len(arms)))
+        self.era = Era(seq, arms)
         self._local = {arm: index for index, arm in enumerate(arms)}
 
     @property
@@ -96,29 +105,46 @@ class Experiment:
         freshness = self.shared.freshness(seen)
         if self.counts.decisions + 1 >= self.history.next and era is self.era and not freshness.is_more:
             self._remember(first)
-        arms = [self._index_in(era, entry.arm or 0) for entry in entries]
-        probabilities = [entry.probability or 0.0 for entry in entries]
+        arms, seqs = [entry.arm or 0 for entry in entries], [entry.seq for entry in entries]
+        probabilities, x = [entry.probability or 0.0 for entry in entries], None
         if era is self.era:
-            seqs, rests = [entry.seq for entry in entries], list[Rest]()
+            local, rests = [self._local[arm] for arm in arms], list[Rest]()
             if first.drawn is not None and freshness.is_stale:
                 rests = list(map(rest_of, entries))
             drawn, bold_advantages = rests[0].drawn if rests else None, [rest.bold_advantage for rest in rests]
-            self.shared.enter(seqs, seen, arms, probabilities, drawn, bold_advantages, freshness=freshness)
+            self.shared.enter(seqs, seen, local, probabilities, drawn, bold_advantages, freshness=freshness)
+            x = None if freshness.is_stale else self.shared.in_force.tolist()
         else:  # its server did not know of the new arms, so each loses at most 1 and teaches nothing
             self.more_proven += len(entries)
             self.more_measured += len(entries)
-        for entry, arm, probability in zip(entries, arms, probabilities, strict=True):
+        self._enter(seqs, arms, probabilities, x)
+        for entry in entries:
             self.chosen[entry.arm or 0] += 1
-            if self._assumed is not None:
-                era.earnings.add(arm, self._assumed, probability)
             if self.reporting is not None:
                 self.reporting.decide(entry.seq, entry.at, entry.arm or 0)
             self.ages.opened(entry.at)
         self.counts.decisions += len(entries)
+        era.decisions += len(entries)
 
-    def _index_in(self, era: Era, arm: int) -> int:
-        """Return the index of an arm among the arms of an era."""
-        return self._local[arm] if era is self.era else era.arms.index(arm)
+    def _enter(self, seqs: list[int], arms: list[int], probabilities: list[float], x: list[float] | None) -> None:
+        """Add decisions to the evidence. `x` is their distribution, or None if they were drawn from older data.
+
+        If the probabilities are not those of this release, another one has drawn. Whether a decision counts must not
+        depend on its arm. So from then on none counts for differences until the arms change.
+        """
+        if x is None:
+            self.stale += len(seqs)
+        elif self.era.is_foreign or not all(map(self._is_own, arms, probabilities, repeat(x))):
+            for seq, arm, probability in zip(seqs, arms, probabilities, strict=True):
+                self.era.is_foreign = self.era.is_foreign or not self._is_own(arm, probability, x)
+                self.evidence.decide(seq, arm, probability, None if self.era.is_foreign else x)
+                self.stale += self.era.is_foreign
+            return
+        self.evidence.decide_batch(seqs, arms, probabilities, x)
+
+    def _is_own(self, arm: int, probability: float, x: list[float]) -> bool:
+        """Whether this release would have drawn the arm with this probability, up to rounding."""
+        return math.isclose(probability, x[self._local[arm]], rel_tol=CLOSE)
 
     def _remember(self, entry: Entry) -> None:
         point: list[float | None] = [None] * len(self.arms)
@@ -134,7 +160,12 @@ class Experiment:
         if self._was_entered(entry):
             self._teach(entry, loss, before)
             self._charge(entry, loss, before)
-        self._observe(entry, loss, before)
+        if loss is not None:
+            drawn = entry.decision or 0, entry.arm or 0, entry.probability or 0.0
+            if before is None:
+                self.evidence.report(*drawn, loss)
+            else:
+                self.evidence.amend(*drawn, before, loss)
         if entry.kind in (EntryKind.REPORTED, EntryKind.LATE):
             bucket = bucket_of(entry.at - decided_at)
             self.delays[bucket] += 1
@@ -185,25 +216,6 @@ class Experiment:
         """The range of its outcomes."""
         return self.settings.outcome.build()
 
-    @cached_property
-    def _assumed(self) -> float | None:
-        """The loss to assume for a decision without an outcome."""
-        default = self.settings.default_outcome
-        return None if default is None else self.outcomes.loss(default)
-
-    def _observe(self, entry: Entry, loss: float | None, before: float | None) -> None:
-        """Add the outcome to the statistics of its era's arms."""
-        if before is None:
-            before = self._assumed
-        if loss is None or loss == before:
-            return
-        era, probability = self._era_of(entry), entry.probability or 0.0
-        arm = self._index_in(era, entry.arm or 0)
-        if before is None:
-            era.earnings.add(arm, loss, probability)
-        else:
-            era.earnings.amend(arm, before, loss, probability)
-
     def _era_of(self, entry: Entry) -> Era:
         """Return the era that the decision's server knew of."""
         # old outcomes do not have `seen`
@@ -232,6 +244,7 @@ class Experiment:
         self.shared.change_arms(entry.seq, len(after), moved)
         self.past.append(self.era)
         self._begin_era(entry.seq, after)
+        self.evidence.change_arms(after, len(self.arms))
         self.history.next = self.counts.decisions + 1
         self.revision += 1
 
@@ -240,22 +253,32 @@ class Experiment:
         self.closed_at = entry.at
         self.revision += 1
 
-    def certificates(self) -> tuple[float, float]:
-        """Return the regret bound that is proven and the one that this run's data shows, in losses over all eras."""
-        most, own = float(self.counts.decisions), self.learner.certificate()
-        proven = min(
-            max(most, own), own + self.more_proven
-        )  # after an alarm the learner's own may exceed the trivial one
-        measured = self.learner.measured_certificate() + self.more_measured
-        return proven, min(most, max(0.0, measured))
+    def costs(self) -> Costs:
+        """Return what learning has cost so far, for any delays (docs/theory/any-delays.md and service.md)."""
+        most, found = float(self.counts.decisions), self.shared.measured()
+        total = max(0.0, found.known + found.open + self.more_measured)
+        known = min(max(0.0, found.known + self.more_measured), total)
+        bound = min(most, self.learner.regret_bound(CONFIDENCE) + self.more_measured * DEAREST)
+        return Costs(known, total - known, bound, self.learner.certificate("any") + self.more_proven)
 
-    def estimates(self) -> list[LossEstimate | None]:
-        """Estimate each arm's mean loss over all its eras, or None while it has few reports."""
-        sums: list[list[Sums]] = [[] for _ in self.arms]
+    def look(self) -> Look:
+        """Return what the evidence says. That takes some milliseconds, so it is kept until something changes."""
+        mark = *msgspec.structs.astuple(self.counts), self.era.seq
+        if self._looked is None or self._looked.mark != mark:
+            self._looked = Look(mark, self.evidence.verdict(), self.evidence.means())
+        return self._looked
+
+    def best(self) -> int | None:
+        """Return the arm to show if the experiment ends now, or None if nothing is known."""
+        return self.era.arms[0] if len(self.era.arms) == 1 else self.look().verdict.leader
+
+    def offered(self) -> list[int]:
+        """Return for each arm how many decisions it took part in."""
+        counts = [0] * len(self.arms)
         for era in (*self.past, self.era):
-            for index, arm in enumerate(era.arms):
-                sums[arm].append(era.earnings.sums(index))
-        return [estimate(sums[arm]) if n >= ENOUGH_REPORTS else None for arm, n in enumerate(self.reports)]
+            for arm in era.arms:
+                counts[arm] += era.decisions
+        return counts
 
     def comparisons(self, now: int) -> list[Comparison]:
         """Compare how often the arms report, or return nothing if there is a default outcome."""
@@ -268,7 +291,7 @@ class Experiment:
 
     def state(self) -> dict[str, Any]:
         """Return the whole state as plain data."""
-        derived = ("shared", "_local", "_assumed", "outcomes")
+        derived = ("shared", "_local", "_looked", "outcomes")
         plain = {name: value for name, value in vars(self).items() if name not in derived}
         return {**plain, "shared": self.shared.state()}
 
@@ -284,9 +307,10 @@ class Experiment:
             "reporting": Reporting | None,
             "past": list[Era],
             "era": Era,
+            "evidence": Evidence,
         }
         for name, value in state.items():
             setattr(experiment, name, msgspec.convert(value, types[name]) if name in types else value)
         experiment.shared = SharedLearner.restore(state["shared"])
-        experiment._local = {arm: index for index, arm in enumerate(experiment.era.arms)}
+        experiment._local, experiment._looked = {arm: index for index, arm in enumerate(experiment.era.arms)}, None
         return experiment

@@ -10,7 +10,7 @@ from belated.errors import SnapshotError, StoreError
 from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.experiment import Experiment
 
-VERSION: Final = 7  # a snapshot of another version is not used, and the whole journal is read instead
+VERSION: Final = 8  # a snapshot of another version is not used, and the whole journal is read instead
 
 
 class Snapshot(NamedTuple):

@@ -26,7 +26,10 @@ def find_running(fold: Fold, name: str) -> Experiment:
     """Return an experiment that still makes decisions, or raise a Refusal."""
     experiment = find(fold, name)
     if experiment.closed_at is not None:
-        raise Refusal("conflict", f"the experiment {name!r} is closed. It takes reports, but makes no more decisions.")
+        best = experiment.best()
+        instead = "" if best is None else f" From now on show {experiment.arms[best]!r}."
+        closed = f"the experiment {name!r} is closed. It takes reports, but makes no more decisions."
+        raise Refusal("conflict", closed + instead)
     return experiment
 
 

@@ -7,10 +7,11 @@ from typing import Annotated, Final, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from belated.serve.domain.experiment import Counts, Experiment
-from belated.serve.domain.observations import EDGES
+from belated.serve.domain.experiment import Experiment
+from belated.serve.domain.observations import EDGES, Counts
 from belated.serve.domain.settings import OutcomeChoice, TuningChoice
 from belated.serve.domain.timestamps import MICROSECONDS
+from belated.serve.service.findings import CostsView, ShowView, VerdictView, costs_view, show_view, verdict_view
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -33,21 +34,36 @@ class ArmView(msgspec.Struct):
     active: bool
     probability: Annotated[float, Meta(description="Of the next decision. null for a retired arm.")] | None
     chosen: int
-    reports: int
-    estimate: (
-        Annotated[float, Meta(description="An unbiased estimate of its mean outcome. null while it has few reports.")]
+    share: (
+        Annotated[float, Meta(description="chosen / decisions that it took part in. null before the first of them.")]
         | None
     )
-    low: Annotated[float, Meta(description="The estimate's 95% interval.")] | None
+    reports: Annotated[int, Meta(description="Outcomes that were reported, in time or late.")]
+    open: Annotated[
+        int, Meta(description="Decisions for it without an outcome. One that ended as the default has one.")
+    ]
+    mean: (
+        Annotated[
+            float,
+            Meta(description="The average outcome of its decisions whose outcome is known. null if there is none."),
+        ]
+        | None
+    )
+    provisional_mean: (
+        Annotated[float, Meta(description="The mean if its open decisions count as the default. null without one.")]
+        | None
+    )
+    low: (
+        Annotated[
+            float,
+            Meta(
+                description="With 95% confidence the mean over all its decisions is between low and high at all times. "
+                "Open decisions count as the worst outcome in low and as the best in high, or the reverse."
+            ),
+        ]
+        | None
+    )
     high: float | None
-
-
-class Certificates(msgspec.Struct):
-    """Bounds on the total lost against always choosing the best arm, in the outcome's units."""
-
-    proven: Annotated[float, Meta(description="The expected regret is provably at most this.")]
-    measured: Annotated[float, Meta(description="What this run's own data says about it.")]
-    decisions: int
 
 
 class Histogram(msgspec.Struct):
@@ -132,10 +148,18 @@ class ExperimentView(msgspec.Struct):
     late: int
     amended: int
     share_never: (
-        Annotated[float, Meta(description="The share of finished decisions without a report. null if no wait is set.")]
+        Annotated[
+            float,
+            Meta(
+                description="The share of finished decisions without an outcome. null before the first, without a wait "
+                "and with a default outcome, because then each has one."
+            ),
+        ]
         | None
     )
-    certificates: Certificates
+    verdict: VerdictView
+    show: Annotated[ShowView, Meta(description="null while the experiment runs, or if no outcome is known.")] | None
+    costs: CostsView
     delays: Histogram
     ages: Histogram
     history: HistoryView
@@ -178,20 +202,24 @@ def summary(experiment: Experiment) -> ExperimentSummary:
 
 def totals(experiment: Experiment, now: int) -> ExperimentTotals:
     """Return the numbers for the metrics. The caller holds the engine's lock."""
-    counts, proven = msgspec.structs.replace(experiment.counts), experiment.certificates()[0]
+    counts, proven = msgspec.structs.replace(experiment.counts), experiment.costs().proven
     return ExperimentTotals(experiment.name, counts, proven, reporting_view(experiment, now))
 
 
 def arm_views(experiment: Experiment) -> list[ArmView]:
     """Describe all arms, including retired ones."""
-    outcome = experiment.outcomes
+    outcome, offered = experiment.outcomes, experiment.offered()
     now = dict(zip(experiment.era.arms, experiment.distribution().tolist(), strict=True))
     views = []
-    for arm, (name, found) in enumerate(zip(experiment.arms, experiment.estimates(), strict=True)):
-        counted = experiment.chosen[arm], experiment.reports[arm]
-        shown: tuple[float | None, ...] = (None, None, None)
+    for arm, (name, found) in enumerate(zip(experiment.arms, experiment.look().means, strict=True)):
+        chosen = experiment.chosen[arm]
+        share = chosen / offered[arm] if offered[arm] else None
+        counted = chosen, share, experiment.reports[arm], chosen - experiment.evidence.known[arm]
+        shown: tuple[float | None, ...] = (None, None, None, None)
         if found is not None:
-            shown = (outcome.value(found.mean), *sorted((outcome.value(found.low), outcome.value(found.high))))
+            mean, default = outcome.value(found.mean), experiment.settings.default_outcome
+            assumed = None if default is None else (mean * found.known + default * found.open) / chosen
+            shown = (mean, assumed, *sorted((outcome.value(found.low), outcome.value(found.high))))
         views.append(ArmView(name, arm in now, now.get(arm), *counted, *shown))
     return views
 
@@ -218,17 +246,18 @@ def reporting_view(experiment: Experiment, now: int) -> ReportingView | None:
     return ReportingView(any(arm.warning for arm in arms), after, arms)
 
 
-def share_never(counts: Counts) -> float | None:
-    """Return the share of finished decisions without a report."""
+def share_never(experiment: Experiment) -> float | None:
+    """Return the share of finished decisions without an outcome."""
+    counts, settings = experiment.counts, experiment.settings
     closed = counts.reported + counts.expired
-    return (counts.expired - counts.late) / closed if closed else None
+    if not closed or settings.reward_wait is None or settings.default_outcome is not None:
+        return None
+    return (counts.expired - counts.late) / closed
 
 
 def view(experiment: Experiment, store: StoreView, now: int) -> ExperimentView:
     """Describe an experiment. The caller holds the engine's lock."""
     settings, counts = experiment.settings, experiment.counts
-    span = settings.outcome.highest - settings.outcome.lowest
-    proven, measured = experiment.certificates()
     return ExperimentView(
         name=experiment.name,
         created_at=iso(experiment.created_at),
@@ -245,8 +274,10 @@ def view(experiment: Experiment, store: StoreView, now: int) -> ExperimentView:
         expired=counts.expired,
         late=counts.late,
         amended=counts.amended,
-        share_never=None if settings.reward_wait is None else share_never(counts),
-        certificates=Certificates(proven * span, measured * span, counts.decisions),
+        share_never=share_never(experiment),
+        verdict=verdict_view(experiment),
+        show=show_view(experiment),
+        costs=costs_view(experiment),
         delays=Histogram(list(EDGES), list(experiment.delays)),
         ages=Histogram(list(EDGES), experiment.ages.histogram(now)),
         history=history_view(experiment),

@@ -1,0 +1,111 @@
+"""Documents about what an experiment has found out: which arm is better, what to show, and what learning has cost."""
+
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from belated.serve.domain.experiment import Experiment
+
+LARGEST = 1e300  # finite, so that it survives JSON
+
+
+class ArmComparison(msgspec.Struct):
+    """How much worse an arm is than the leader, on average over the decisions so far, in the outcome's units."""
+
+    name: str
+    difference: Annotated[float, Meta(description="Above 0 if the leader is better.")]
+    low: Annotated[
+        float, Meta(description="With 95% confidence it is between low and high at all times. Each interval alone.")
+    ]
+    high: float
+    sure: Annotated[float, Meta(description="How sure it is that the leader is better than this arm, from 0 to 1.")]
+    swing: Annotated[float, Meta(description="By so much the open decisions can still move the difference.")]
+
+
+ASSUMPTION: Final = (
+    "Each decision was drawn by this service, and what was drawn was used. Reported outcomes are true. "
+    "Later decisions do not change the outcome of an earlier one. "
+    "Outcomes may come at any time or never, and the options may change with time."
+)
+
+
+class VerdictView(msgspec.Struct):
+    """Which arm is better, and how sure that is. It holds whenever you look."""
+
+    better: Annotated[str, Meta(description="The arm that is better than all others. null until decided.")] | None
+    leader: Annotated[str, Meta(description="The arm that is ahead. null before the first outcome.")] | None
+    sure: Annotated[
+        float,
+        Meta(
+            description="1 - p, where p is an anytime-valid p-value. If another arm is always at least as good "
+            "as the leader, it ever gets 0.97 or more with a chance of at most 0.03. "
+            "It is not the chance that the leader is better."
+        ),
+    ]
+    decided: Annotated[bool, Meta(description="Whether sure is at least 0.95.")]
+    comparisons: list[ArmComparison]
+    open: Annotated[int, Meta(description="Decisions without an outcome. Each counts as the worst it may still be.")]
+    left_out: Annotated[int, Meta(description="Decisions that the comparison does not use.")]
+    stale: Annotated[int, Meta(description="Those of them that a server drew before it had read the newest entries.")]
+    assumption: str
+
+
+class ShowView(msgspec.Struct):
+    """What to show after the experiment."""
+
+    name: str
+    decided: Annotated[bool, Meta(description="Whether it is known to be better. If not, it has the best mean so far.")]
+
+
+class CostsView(msgspec.Struct):
+    """What learning has cost in total, against always choosing the best arm, in the outcome's units."""
+
+    known: Annotated[float, Meta(description="Measured from the decisions whose outcome is known.")]
+    open: Annotated[float, Meta(description="What the open decisions could still add.")]
+    bound: Annotated[
+        float, Meta(description="With 95% confidence this run's cost is at most this, at all times, for any delays.")
+    ]
+    proven: Annotated[
+        float,
+        Meta(
+            description="The mean of this number over runs is at least the mean cost, for any delays. It assumes that "
+            "earlier choices do not change later outcomes. It says nothing while it is not below `most`."
+        ),
+    ]
+    most: Annotated[float, Meta(description="What could be lost at all: decisions times range.")]
+
+
+def span_of(experiment: Experiment) -> float:
+    """Return the length of the range of outcomes."""
+    return experiment.outcomes.highest - experiment.outcomes.lowest
+
+
+def verdict_view(experiment: Experiment) -> VerdictView:
+    """Describe which arm is better."""
+    found, names, span = experiment.look().verdict, experiment.arms, span_of(experiment)
+    comparisons = [
+        ArmComparison(
+            names[one.arm], one.difference * span, one.low * span, one.high * span, one.sure, one.swing * span
+        )
+        for one in found.comparisons
+    ]
+    leader = None if found.leader is None else names[found.leader]
+    better = leader if found.is_decided else None
+    counted = comparisons, found.open, found.left_out, experiment.stale
+    return VerdictView(better, leader, found.sure, found.is_decided, *counted, ASSUMPTION)
+
+
+def show_view(experiment: Experiment) -> ShowView | None:
+    """Describe what to show after the experiment."""
+    best = experiment.best()
+    if experiment.closed_at is None or best is None:
+        return None
+    return ShowView(experiment.arms[best], experiment.look().verdict.is_decided)
+
+
+def costs_view(experiment: Experiment) -> CostsView:
+    """Describe what learning has cost."""
+    known, n_open, bound, proven = experiment.costs()
+    span, most = span_of(experiment), experiment.counts.decisions
+    return CostsView(known * span, n_open * span, bound * span, min(proven * span, LARGEST), most * span)
