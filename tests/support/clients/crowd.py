@@ -108,9 +108,12 @@ def started(url: str, folder: Path, number: int) -> Iterator[list[Served]]:
 
 
 def document(served: Served, name: str) -> Document:
-    """The part of an experiment's document that is the same at any time and on any server."""
+    """The part of an experiment's document that is the same at any time and on any server.
+
+    Whether an arm reports less often is judged by the age of its decisions, so it changes with the time of the look.
+    """
     found: Document = served.get(f"/v1/experiments/{name}").raise_for_status().json()
-    return {key: value for key, value in found.items() if key not in ("store", "ages")}
+    return {key: value for key, value in found.items() if key not in ("store", "ages", "reporting")}
 
 
 def settle(replicas: Sequence[Served], url: str, names: Sequence[str]) -> int:
@@ -135,7 +138,8 @@ def check_folds(replicas: Sequence[Served], url: str, names: Sequence[str]) -> N
     last = settle(replicas, url, names)
     for name in names:
         first, *others = [document(served, name) for served in replicas]
-        assert all(other == first for other in others)
+        for other in others:
+            assert {key for key in first if other[key] != first[key]} == set()
     fold = Fold()
     with closing(PostgresJournal(url)) as journal, closing(connect(url)) as connection:
         for entry in entries(journal):
