@@ -8,6 +8,7 @@ import sys
 
 from benchmarks import (
     capacity,
+    certificates,
     coming_and_going,
     conversions,
     decision_service,
@@ -20,6 +21,7 @@ from benchmarks import (
     replicas,
     shadow,
     still_worlds,
+    verdicts,
 )
 from benchmarks.judging import missed
 
@@ -31,6 +33,9 @@ PARTS = (
     learner.kernel_alone,
     learner.start_up,
     learner.never_reported,
+    certificates.cost,
+    certificates.this_run,
+    certificates.never_below,
     lab.whole_games,
     lab.flat_cost,
     lab.two_workers,
@@ -44,6 +49,10 @@ PARTS = (
     lost_reports.silent,
     conversions.sales,
     coming_and_going.table,
+    verdicts.false_winners,
+    verdicts.coverage,
+    verdicts.until_verdict,
+    verdicts.cost,
     paper.quick,
     replay_log.reading_and_judging,
     decision_service.single,

@@ -56,7 +56,7 @@ def test_the_numbers_of_systems_are_true() -> None:
 
 
 def test_every_command_and_option_is_documented() -> None:
-    names = ("lab.md", "sweeps.md", "paper.md", "replay.md", "service.md")
+    names = ("lab.md", "plan.md", "sweeps.md", "paper.md", "replay.md", "service.md")
     documents = "".join((ROOT / "docs" / name).read_text() for name in names)
     commands: Any = get_command(cli.app)
     keys = commands.commands.pop("keys").commands
