@@ -5,6 +5,7 @@ repeats, and contestants take turns, because machines are noisy. Exits with 1 if
 """
 
 import sys
+from collections.abc import Callable
 
 from benchmarks import (
     capacity,
@@ -69,11 +70,20 @@ PARTS = (
 )
 
 
+def file_of(part: Callable[[], None]) -> str:
+    """The file of a part, as it is named on the command line."""
+    return part.__module__.removeprefix("benchmarks.")
+
+
 def main() -> None:
-    """Run everything, or the parts of some files or groups, and say what was missed."""
-    wanted = {file for name in sys.argv[1:] for file in GROUPS.get(name, (name,))}
+    """Run everything, or the named parts, files or groups, and say what was missed."""
+    wanted = {name for asked in sys.argv[1:] for name in GROUPS.get(asked, (asked,))}
+    names = {part: {file_of(part), f"{file_of(part)}.{part.__name__}"} for part in PARTS}
+    known = set().union(*names.values())
+    if unknown := sorted(wanted - known):
+        sys.exit(f"unknown: {', '.join(unknown)}. Choose from {', '.join(sorted({*known, *GROUPS}))}")
     for part in PARTS:
-        if not wanted or part.__module__.removeprefix("benchmarks.") in wanted:
+        if not wanted or wanted & names[part]:
             part()
     print(f"\n{'all bars met' if not missed else 'MISSED: ' + '; '.join(missed)}")
     sys.exit(bool(missed))
