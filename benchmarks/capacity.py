@@ -80,7 +80,7 @@ def start() -> None:
             with replicas(url, 1) as [served]:
                 times.append(served.ready_after)
             with closing(cluster.admin(url.rpartition("/")[2])) as admin:
-                admin.execute("DELETE FROM belated.snapshots")
+                admin.execute("DELETE FROM belated.saved_snapshots")
     print(f"  ready after {times[0]:.1f} s from a snapshot, {times[1]:.1f} s from nothing:", end=" ")
     print(f"{2 * number / (times[1] - times[0]):,.0f} entries folded a second")
 

@@ -135,7 +135,8 @@ def start_up() -> None:
         for _ in range(1_000):
             got: Any = engine.process([Ask("layout", 1_000)])[0]
             engine.process([Tell([OutcomeReport(one.id, "reward", 1.0) for one in got.decisions[:700]])])
-            engine.snapshot_if_due()
+            if engine.is_snapshot_due():
+                engine.snapshot()
         waiting = engine.unsnapshotted
         engine.journal.close()
         times = []

@@ -7,6 +7,7 @@ BelatedError
 ├── ImproperRule          a tuning whose rates decrease, are negative or not finite (also a ValueError)
 ├── SnapshotError         a snapshot of the wrong kind, version or shape (also a ValueError)
 ├── StoreError            the service's journal, or a stored game, cannot be read or written
+│   ├── HistoryLost       the store has lost entries that it had acknowledged
 │   └── StoreUnreachable  the store does not answer now, and a later call may succeed
 ├── ClusterError          Dask's scheduler or workers do not answer, do not fit, or die
 └── ServiceError          the service refused a request, or did not answer (raised by the client)
@@ -56,6 +57,10 @@ class SnapshotError(BelatedError, ValueError):
 
 class StoreError(BelatedError):
     """The service's journal, or a stored game, cannot be read or written."""
+
+
+class HistoryLost(StoreError):
+    """The store has lost entries that it had acknowledged, such as after a failover or an older backup."""
 
 
 class StoreUnreachable(StoreError):

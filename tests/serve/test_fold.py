@@ -207,7 +207,7 @@ def tampered(tmp_path: Path, sql: str) -> Any:
     driven.engine.journal.close()
     store = ["verify", "--store", str(driven.path)]
     assert runner.invoke(cli.app, store).exit_code == 0
-    connection = apsw.Connection(str(driven.path))
+    connection = apsw.Connection(f"{driven.path}-snapshots" if "snapshot_parts" in sql else str(driven.path))
     connection.execute(sql)
     assert connection.total_changes() > 0
     connection.close()
@@ -226,10 +226,23 @@ def tampered(tmp_path: Path, sql: str) -> Any:
         "UPDATE journal SET arm = 99 WHERE seq = (SELECT min(seq) FROM journal WHERE kind = 2)",
         "DELETE FROM journal WHERE seq = (SELECT max(seq) FROM journal WHERE kind = 3)",
         "DELETE FROM journal WHERE seq = (SELECT min(seq) FROM journal WHERE kind = 2)",
-        "UPDATE snapshots SET state = CAST(substr(state, 1, length(state) - 1) || x'00' AS BLOB)",
-        "UPDATE snapshots SET state = x'00'",
+        "UPDATE snapshot_parts SET state = CAST(substr(state, 1, length(state) - 1) || x'00' AS BLOB)",
+        "UPDATE snapshot_parts SET state = x'00'",
+        "DELETE FROM snapshot_parts",
     ],
-    ids=["probability", "value", "arm", "time", "no probability", "no arm", "outcome", "decision", "bit", "snapshot"],
+    ids=[
+        "probability",
+        "value",
+        "arm",
+        "time",
+        "no probability",
+        "no arm",
+        "outcome",
+        "decision",
+        "bit",
+        "state",
+        "parts",
+    ],
 )
 def test_verify_finds_what_was_changed(tmp_path: Path, sql: str) -> None:
     result = tampered(tmp_path, sql)

@@ -102,14 +102,15 @@ def test_an_old_experiment_can_be_created_again(old_store: Driven) -> None:
     assert state(old_store) == before
 
 
-def test_an_old_snapshot_is_skipped_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    shutil.copy(DATA / "store-of-november-2026.db", tmp_path / "belated.db")
+def test_an_old_snapshot_is_skipped_with_a_warning(old_store: Driven, caplog: pytest.LogCaptureFixture) -> None:
+    old = old_store.engine.fold.snapshot()._replace(version=3)
+    old_store.engine.journal.save(old)
     with caplog.at_level(logging.WARNING, "belated.store"):
-        driven = Driven(tmp_path)
+        old_store.restart()
     [record] = [one for one in caplog.records if one.name == "belated.store"]
-    assert vars(record)["entry"] == 1111
+    assert vars(record)["entry"] == old.seq
     assert f"version 3, and this release reads version {VERSION}" in vars(record)["reason"]
-    assert driven.engine.fold.restored == 0
+    assert old_store.engine.fold.restored == 0
 
 
 def test_an_old_store_goes_on(old_store: Driven) -> None:

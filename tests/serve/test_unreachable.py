@@ -11,12 +11,13 @@ import pytest
 
 from belated.errors import StoreUnreachable
 from belated.serve.domain.entries import Entry
+from belated.serve.domain.history import Mark
 from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.refusals import Refusal
 from belated.serve.engine.engine import Engine
 from belated.serve.engine.requests import Answers, Ask, Request, Tell
 from belated.serve.service.service import Service
-from belated.serve.store.journal import Journal
+from belated.serve.store.journal import NO_MARK, Journal
 from tests.support.engines import Driven, counts, state
 
 
@@ -92,8 +93,8 @@ def test_a_group_that_is_written_but_not_answered_has_one_effect(driven: Driven)
     [decision] = driven.decide()
     folded, append = state(driven)[1], driven.engine.journal.append
 
-    def lose(entries: Sequence[Entry]) -> list[int]:
-        append(entries)
+    def lose(entries: Sequence[Entry], mark: Mark = NO_MARK) -> list[int]:
+        append(entries, mark)
         raise StoreUnreachable("cut")
 
     driven.engine.journal.append = lose  # type: ignore[method-assign]

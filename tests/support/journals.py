@@ -3,10 +3,13 @@
 from typing import Any, final
 
 import psycopg
+from psycopg.types.numeric import Int8BinaryDumper
 
 from belated.serve.domain.entries import Entry
+from belated.serve.store.journal import NO_MARK
 from belated.serve.store.postgres import journal as postgres
 from belated.serve.store.postgres.arrays import Array, ArrayDumper
+from belated.serve.store.sql import held
 
 
 @final
@@ -16,6 +19,7 @@ class Slow:
     def __init__(self, url: str) -> None:
         self.connection: psycopg.Connection[Any] = psycopg.connect(url, cursor_factory=psycopg.RawCursor)
         self.connection.adapters.register_dumper(Array, ArrayDumper)
+        self.connection.adapters.register_dumper(int, Int8BinaryDumper)
         self.connection.execute("SET search_path TO belated")
         self.connection.commit()
 
@@ -23,7 +27,10 @@ class Slow:
         self.connection.execute("SELECT pg_current_xact_id()")
 
     def append(self, *entries: Entry) -> list[int]:
-        return [row[0] for row in self.connection.execute(postgres.INSERT.encode(), postgres.columns(entries))]
+        return [
+            row[0]
+            for row in self.connection.execute(postgres.INSERT.encode(), [*postgres.columns(entries), *held(NO_MARK)])
+        ]
 
     def commit(self) -> None:
         self.connection.commit()

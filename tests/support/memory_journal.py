@@ -6,10 +6,11 @@ from typing import Any, ClassVar, final
 
 import msgspec
 
-from belated.errors import StoreError
+from belated.errors import HistoryLost, StoreError
 from belated.serve.domain.entries import Entry, EntryKind, Found
 from belated.serve.domain.fold import Snapshot
-from belated.serve.store.journal import Conflict, Journal, Key
+from belated.serve.domain.history import LOW_BITS, Mark, place_of
+from belated.serve.store.journal import NO_MARK, Conflict, Journal, Key
 
 OUTCOMES = (EntryKind.REPORTED, EntryKind.EXPIRED, EntryKind.LATE, EntryKind.AMENDED)
 EVENTS = (EntryKind.CREATED, EntryKind.ARMS, EntryKind.CLOSED)
@@ -23,6 +24,7 @@ class MemoryStore:
         self.entries: list[Entry] = []
         self.snapshots: dict[int, Snapshot] = {}
         self.keys: dict[str, Key] = {}
+        self.claimed_by: MemoryJournal | None = None
 
 
 def unique(entry: Entry) -> tuple[Any, ...] | None:
@@ -44,9 +46,11 @@ class MemoryJournal(Journal):
     def __init__(self, store: MemoryStore, *, may_write: bool = True) -> None:
         self._store, self._may_write = store, may_write
 
-    def append(self, entries: Sequence[Entry]) -> list[int]:
+    def append(self, entries: Sequence[Entry], mark: Mark = NO_MARK) -> list[int]:
         if not self._may_write:
             raise StoreError("this connection only reads")
+        if not self.confirms(mark):
+            raise HistoryLost(f"entries up to {mark.newest.seq} are gone")
         taken = {unique(entry) for entry in self._store.entries} - {None}
         written = []
         for seq, entry in enumerate(entries, self.last() + 1):
@@ -57,6 +61,12 @@ class MemoryJournal(Journal):
             written.append(msgspec.structs.replace(entry, seq=seq, experiment=experiment))
         self._store.entries += written
         return [entry.seq for entry in written]
+
+    def confirms(self, mark: Mark) -> bool:
+        places = {place_of(entry) for entry in self._store.entries} | {Mark().newest}
+        after = [entry for entry in self._store.entries if mark.since < entry.seq <= mark.newest.seq]
+        sums = len(after), sum(entry.seq for entry in after), sum(entry.at & LOW_BITS for entry in after)
+        return {mark.newest, mark.witness} <= places and sums == (mark.n_after, mark.seqs, mark.times)
 
     def last(self) -> int:
         return self._store.entries[-1].seq if self._store.entries else 0
@@ -95,6 +105,14 @@ class MemoryJournal(Journal):
 
     def snapshots(self) -> list[Snapshot]:
         return [self._store.snapshots[seq] for seq in sorted(self._store.snapshots, reverse=True)]
+
+    def snapshot_seq(self) -> int:
+        return max(self._store.snapshots, default=0)
+
+    def claim_snapshots(self) -> bool:
+        if self._store.claimed_by is None:
+            self._store.claimed_by = self
+        return self._store.claimed_by is self
 
     def save(self, snapshot: Snapshot) -> None:
         self._store.snapshots[snapshot.seq] = snapshot

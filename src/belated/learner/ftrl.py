@@ -315,7 +315,6 @@ class FTRL(Generic[Arm]):
     def snapshot(self) -> dict[str, Any]:
         """The whole state, including the generator, as plain data that survives JSON."""
         with self._state.lock:
-            self._state.compact(self._state.clock, self._state.ledger)
             return snapshots.encode(self._state)
 
     @classmethod

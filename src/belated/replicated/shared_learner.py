@@ -16,7 +16,7 @@ import numpy as np
 from belated import kernels
 from belated.arrays import Floats
 from belated.errors import InvalidInput
-from belated.learner import changes, rounds
+from belated.learner import changes, rounds, snapshots
 from belated.learner.arms import Arms
 from belated.learner.certificates import Measured
 from belated.learner.ftrl import FTRL, check_plain, state_of
@@ -282,9 +282,11 @@ class SharedLearner:
         return self._waiting.has(decision)
 
     def state(self) -> dict[str, Any]:
-        """All of it, as plain data."""
+        """All of it, as plain data with bytes."""
+        with self._state.lock:
+            learner = snapshots.encode(self._state, is_packed=True)
         return {
-            "learner": self.learner.snapshot(),
+            "learner": learner,
             "waiting": self._waiting.state(),
             "at": (self.last, self._solved, self._moved, self._seen, self._changed, self._stage_began),
             "lag": self._lag,

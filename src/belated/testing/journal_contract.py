@@ -8,9 +8,10 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from belated.errors import StoreError
+from belated.errors import HistoryLost, StoreError
 from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.fold import Snapshot
+from belated.serve.domain.history import Tail
 from belated.serve.store import journal as journals
 from belated.serve.store.journal import Conflict, Journal, Key
 from belated.testing.entries import created, decided, event, filled, outcome
@@ -175,6 +176,35 @@ class JournalContract:
         assert journal.snapshots() == [Snapshot(9, 1, b"state 9"), Snapshot(7, 1, b"state 7")]
         journal.save(Snapshot(9, 2, b"\x00again\xff"))
         assert journal.snapshots()[0] == Snapshot(9, 2, b"\x00again\xff")
+
+    def test_a_large_snapshot_comes_back_whole(self, journal: Journal) -> None:
+        large = Snapshot(3, 1, secrets.token_bytes(5_000_000))
+        journal.save(large)
+        journal.save(Snapshot(5, 1, b""))
+        assert journal.snapshots() == [Snapshot(5, 1, b""), large]
+        assert journal.snapshot_seq() == 5
+
+    def test_one_connection_at_a_time_claims_to_save_snapshots(self, journal: Journal, open_store: OpenStore) -> None:
+        assert journal.claim_snapshots()
+        assert journal.claim_snapshots()
+        other = open_store()
+        assert not other.claim_snapshots()
+        other.close()
+
+    def test_nothing_is_appended_if_the_history_is_lost(self, journal: Journal) -> None:
+        journal.append([created("one")])
+        journal.append([decided(1, 1), decided(1, 2)])
+        tail = Tail()
+        for entry in readable(journal, 0, 3):
+            tail.add([entry])
+        assert journal.append([decided(1, 3)], tail.mark()) == [4]
+        assert journal.confirms(tail.mark())
+        gone = Tail()
+        gone.add([msgspec.structs.replace(readable(journal, 2, 1)[0], at=12_345)])
+        assert not journal.confirms(gone.mark())
+        with pytest.raises(HistoryLost):
+            journal.append([decided(1, 4)], gone.mark())
+        assert journal.last() == 4
 
     def test_keys_are_kept_and_revoked_once(self, journal: Journal) -> None:
         one, two = Key("b", b"\x00" * 32, "admin", None, 5), Key("a", b"\xff" * 32, "decide", "naïve", 6)

@@ -145,7 +145,7 @@ def check_folds(replicas: Sequence[Served], url: str, names: Sequence[str]) -> N
         for entry in entries(journal):
             fold.apply([entry])
         for served in replicas:
-            connection.execute("DELETE FROM snapshots")
+            connection.execute("DELETE FROM saved_snapshots")
             assert served.stop() == 0
             assert journal.snapshots() == [fold.snapshot()]
         assert fold.seq == last == journal.last()

@@ -235,8 +235,17 @@ class Stuck:
     def expire(self) -> int:
         return 0
 
-    def snapshot_if_due(self) -> None:
+    def confirm_history(self) -> None:
+        """Nothing is lost."""
+
+    def is_snapshot_due(self) -> bool:
+        return False
+
+    def snapshot(self) -> None:
         """Not now."""
+
+    def is_last_snapshot_due(self) -> bool:
+        return False
 
 
 def test_a_full_queue_asks_to_come_again(tmp_path: Path) -> None:

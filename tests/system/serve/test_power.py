@@ -84,7 +84,7 @@ def damages(seed: int) -> Iterator[tuple[Cut, list[str]]]:
 
 def test_nothing_acknowledged_is_lost() -> None:
     during: Counter[str] = Counter()
-    for seed in range(6):
+    for seed in range(8):
         for cut, found in damages(seed):
             assert found == [], seed
             during[cut.during] += 1

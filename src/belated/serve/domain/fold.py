@@ -9,8 +9,9 @@ import msgspec
 from belated.errors import SnapshotError, StoreError
 from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.experiment import Experiment
+from belated.serve.domain.history import Tail
 
-VERSION: Final = 8  # a snapshot of another version is not used, and the whole journal is read instead
+VERSION: Final = 9  # a snapshot of another version is not used, and the whole journal is read instead
 
 
 class Snapshot(NamedTuple):
@@ -30,6 +31,7 @@ class Fold:
         self.restored = 0  # the entry of the snapshot it started from
         self.experiments: dict[int, Experiment] = {}
         self.by_name: dict[str, Experiment] = {}
+        self.tail = Tail()  # of the history it was folded from
 
     def apply(self, stream: Iterable[Entry], inspect: Callable[[list[Entry]], None] = lambda _: None) -> None:
         """Apply entries in order. Splitting a batch does not change the result.
@@ -48,6 +50,7 @@ class Fold:
             else:
                 self._apply_one_by_one(batch)
             self.seq, self.at = batch[-1].seq, max(self.at, *(entry.at for entry in batch))
+            self.tail.add(batch)
 
     def _apply_one_by_one(self, batch: list[Entry]) -> None:
         experiment = self._of(batch[0], batch[0].experiment)
@@ -71,7 +74,8 @@ class Fold:
     def snapshot(self) -> Snapshot:
         """Return the whole state as bytes."""
         states = [experiment.state() for experiment in self.experiments.values()]
-        return Snapshot(self.seq, VERSION, msgspec.msgpack.encode({"at": self.at, "experiments": states}))
+        state = {"at": self.at, "tail": self.tail.state(), "experiments": states}
+        return Snapshot(self.seq, VERSION, msgspec.msgpack.encode(state))
 
 
 def restore(snapshot: Snapshot) -> Fold:
@@ -82,9 +86,13 @@ def restore(snapshot: Snapshot) -> Fold:
     try:
         state: dict[str, Any] = msgspec.msgpack.decode(snapshot.state)
         fold.seq = fold.restored = snapshot.seq
-        fold.at = state["at"]
+        fold.at, fold.tail = state["at"], Tail.restore(state["tail"])
+        if fold.tail.newest.seq != fold.seq:
+            raise SnapshotError(f"it is called that of entry {fold.seq}, but is of entry {fold.tail.newest.seq}")
         for one in state["experiments"]:
             fold._add(Experiment.restore(one))
+    except SnapshotError:
+        raise
     except (msgspec.MsgspecError, LookupError, TypeError, ValueError) as error:
         raise SnapshotError(f"it is damaged: {type(error).__name__}: {error}") from error
     return fold

@@ -15,7 +15,7 @@ from typing import Final, final
 
 import numpy as np
 
-from belated.errors import InvalidInput, StoreError
+from belated.errors import HistoryLost, InvalidInput, StoreError
 from belated.serve.domain import ids, timestamps
 from belated.serve.domain.entries import Entry, Found, with_seq
 from belated.serve.domain.experiment import Experiment
@@ -34,6 +34,7 @@ from belated.serve.store.loading import load
 SNAPSHOT_EVERY: Final = 50_000  # entries, or more if so many decisions are open that a snapshot takes long to write
 OPEN_SHARE: Final = 10  # then a tenth of the open decisions
 CATCH_UP_TIMEOUT: Final = 2.0  # seconds that a group of requests waits for an entry to become readable
+SUM_PAUSE: Final = 50.0  # times as long as a check of the history took, until the next one that sums all entries
 MAX_OVERTAKEN: Final = 50  # times that other servers are faster, before a request gives up
 log = logging.getLogger("belated.engine")
 
@@ -57,6 +58,7 @@ class Engine:
         self.commit_seconds = 0.0  # of the last append
         self.entries, self.written = 0, 0  # how many entries this server has written, and the last of them
         self._clock_lag: int | None = None  # microseconds by which the clock is behind the journal
+        self._next_sum = 0.0  # when all entries after the witness may be summed again
         self._deadline = 0.0  # until when the present group of requests may wait for the journal
 
     @property
@@ -93,6 +95,21 @@ class Engine:
                 self.fold.apply(page)
             if len(page) < PAGE:
                 return
+
+    def confirm_history(self) -> None:
+        """Raise HistoryLost if the journal has lost entries that were applied here.
+
+        All entries after the witness are summed only now and then, if there are so many that it takes long.
+        """
+        started = time.monotonic()
+        mark = self.fold.tail.mark() if started >= self._next_sum else self.fold.tail.short_mark()
+        is_held = self.journal.confirms(mark)
+        self._next_sum = max(self._next_sum, started + (time.monotonic() - started) * SUM_PAUSE)
+        if not is_held:
+            raise HistoryLost(
+                f"the journal has lost entries up to {mark.newest.seq} that this server has applied. "
+                "Restart the service, and run `belated verify`."
+            )
 
     def _reach(self, seq: int) -> None:
         """Catch up to this entry. Raises a Refusal if an open transaction hides it for too long."""
@@ -137,7 +154,7 @@ class Engine:
         if not entries:
             return []
         started = time.perf_counter()
-        seqs = self.journal.append(entries)
+        seqs = self.journal.append(entries, self.fold.tail.short_mark())
         self.commit_seconds = time.perf_counter() - started
         self.entries, self.written = self.entries + len(entries), seqs[-1]
         written = [with_seq(entry, seq) for entry, seq in zip(entries, seqs, strict=True)]
@@ -281,14 +298,26 @@ class Engine:
             raise
         return looked
 
-    def snapshot_if_due(self) -> None:
-        """Save a snapshot now and then, so that a start is fast."""
-        waiting = sum(experiment.counts.outstanding for experiment in self.fold.experiments.values())
-        if self.unsnapshotted >= max(SNAPSHOT_EVERY, waiting // OPEN_SHARE):
-            self.snapshot()
+    @property
+    def _waiting_share(self) -> int:
+        """A part of the open decisions. A snapshot must be worth more entries than this, because it has all of them."""
+        return sum(experiment.counts.outstanding for experiment in self.fold.experiments.values()) // OPEN_SHARE
+
+    def is_snapshot_due(self) -> bool:
+        """Whether a start would take long without a new snapshot. Other servers may have made one."""
+        due = max(SNAPSHOT_EVERY, self._waiting_share)
+        if self.unsnapshotted >= due:
+            self._snapshot_seq = self.journal.snapshot_seq()
+        return self.unsnapshotted >= due
+
+    def is_last_snapshot_due(self) -> bool:
+        """Whether a snapshot at the end is worth its time."""
+        self._snapshot_seq = self.journal.snapshot_seq()
+        return self.unsnapshotted > self._waiting_share
 
     def snapshot(self) -> None:
-        """Save the state."""
+        """Save the state. This takes long if many decisions are open."""
+        self.confirm_history()
         with self.lock:
             snapshot = self.fold.snapshot()
         self._snapshot_seq = snapshot.seq  # also if it cannot be saved, so that the next try comes later

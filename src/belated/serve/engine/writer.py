@@ -9,7 +9,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, Final, NamedTuple, final
 
-from belated.errors import StoreError, StoreUnreachable
+from belated.errors import HistoryLost, StoreError, StoreUnreachable
 from belated.serve.domain.refusals import STORE_SILENT, STORE_UNREACHABLE, Refusal, try_later
 from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.engine.engine import Engine
@@ -65,10 +65,18 @@ class Writer:
     for the interpreter, and both would be slower. If the disk is slow, the loop goes on and gets the results later.
     """
 
-    def __init__(self, engine: Engine, learn_keys: Callable[[list[Key]], object], *, capacity: int) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        learn_keys: Callable[[list[Key]], object],
+        *,
+        capacity: int,
+        make_snapshot: Callable[[], object] | None = None,
+    ) -> None:
         self.engine, self.capacity, self.queued, self.failure = engine, capacity, 0, ""
         self._learn_keys, self.may_recover = learn_keys, False  # whether the store may come back after a failure
         self.health = StoreHealth(engine.journal.size(), caught_up_at=time.monotonic())
+        self._make_snapshot = engine.snapshot if make_snapshot is None else make_snapshot
         self._handed_over_at = 0.0
         # how many clients are likely to return, and until when to wait for them
         self._callers, self._wait_until = 0, 0.0
@@ -183,8 +191,8 @@ class Writer:
                 break
             self._serve(group)
             self._look_after(is_idle=not group)
-        if not self.failure and self.engine.unsnapshotted:
-            self._guarded(self.engine.snapshot)
+        if not self.failure:
+            self._guarded(self._snapshot_at_end)
 
     def _serve(self, group: list[PendingRequest]) -> None:
         results: list[Result] = []
@@ -227,6 +235,7 @@ class Writer:
         self.engine.catch_up()
         now = time.monotonic()
         if now >= self._next_look:
+            self.engine.confirm_history()
             lag = max(0, self.engine.journal.last() - self.engine.fold.seq)
             self.health = StoreHealth(self.engine.journal.size(), lag, now if lag == 0 else self.health.caught_up_at)
             self._learn_keys(self.engine.journal.keys())
@@ -258,11 +267,18 @@ class Writer:
         self._snapshot_if_due()
 
     def _snapshot_if_due(self) -> None:
-        """Save a snapshot. It only makes the next start faster, so a failure is logged and ignored."""
+        """Have a snapshot saved. It only makes the next start faster, so a failure is logged and ignored."""
         try:
-            self.engine.snapshot_if_due()
+            if self.engine.is_snapshot_due():
+                self._make_snapshot()
+        except HistoryLost:
+            raise
         except StoreError as error:
             log.error("a snapshot could not be saved", extra={"error": str(error)})
+
+    def _snapshot_at_end(self) -> None:
+        if self.engine.is_last_snapshot_due():
+            self.engine.snapshot()
 
     def _guarded(self, step: Callable[[], Any], *, is_again: bool = False) -> bool:
         """Run a step. After any failure stop acknowledging writes. Recover only if the error is transient.

@@ -19,6 +19,7 @@ from belated.learner.ftrl import FTRL
 from belated.replicated.shared_learner import SharedLearner
 from belated.serve.http.addresses import is_loopback
 from belated.serve.http.app import build
+from belated.serve.process.snapshots import SnapshotProcess
 from belated.serve.service.service import CAPACITY, Service
 from belated.serve.store.journal import Key
 from belated.serve.store.opening import shown
@@ -141,7 +142,10 @@ def serve(plan: Plan, announce: Sequence[Announce]) -> None:
 def serve_on(sock: socket.socket, plan: Plan, announce: Sequence[Announce]) -> None:
     """Serve on a bound socket. Calls each of `announce` when it is ready."""
     sys.setswitchinterval(SWITCH_INTERVAL)
-    service = Service.open(plan.store, capacity=plan.capacity, internal_keys=plan.internal_keys)
+    snapshots = SnapshotProcess(plan.store)
+    service = Service.open(
+        plan.store, capacity=plan.capacity, internal_keys=plan.internal_keys, make_snapshot=snapshots.start
+    )
     try:
         check_keys(plan, is_locked=service.is_locked)
         gc.freeze()  # keep the loaded state out of collections, which would delay requests
@@ -155,6 +159,7 @@ def serve_on(sock: socket.socket, plan: Plan, announce: Sequence[Announce]) -> N
 
         Server(service, ready, access_log=plan.access_log).run([sock])
     finally:
+        snapshots.stop()
         service.stop()
     log.info("stopped", extra={"entries": service.seq})
     if service.failure:

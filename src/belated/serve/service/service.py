@@ -63,18 +63,35 @@ class Service:
     Call the coroutines in the event loop. Methods that block say so. Call those in another thread.
     """
 
-    def __init__(self, engine: Engine, *, capacity: int = CAPACITY, internal_keys: Sequence[Key] = ()) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        capacity: int = CAPACITY,
+        internal_keys: Sequence[Key] = (),
+        make_snapshot: Callable[[], object] | None = None,
+    ) -> None:
         self._engine = engine
         self._gate = Gate(engine.journal.keys(), internal_keys)
-        self._writer = Writer(engine, self._gate.learn, capacity=capacity)
+        self._writer = Writer(engine, self._gate.learn, capacity=capacity, make_snapshot=make_snapshot)
         self._reader = Reader(engine.journal, self._writer)
         self.is_stopping = False
 
     @classmethod
-    def open(cls, store: str | Path, *, capacity: int = CAPACITY, internal_keys: Sequence[Key] = ()) -> Self:
-        """Open a store. Other processes may serve it too. The store does not keep `internal_keys`."""
+    def open(
+        cls,
+        store: str | Path,
+        *,
+        capacity: int = CAPACITY,
+        internal_keys: Sequence[Key] = (),
+        make_snapshot: Callable[[], object] | None = None,
+    ) -> Self:
+        """Open a store. Other processes may serve it too. The store does not keep `internal_keys`.
+
+        `make_snapshot` is called when a snapshot is due. Without it the writer saves one itself and stalls meanwhile.
+        """
         journal = open_journal(store, silence_timeout=SILENCE_TIMEOUT)
-        return cls(Engine(journal), capacity=capacity, internal_keys=internal_keys)
+        return cls(Engine(journal), capacity=capacity, internal_keys=internal_keys, make_snapshot=make_snapshot)
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start to write the requests of this event loop."""

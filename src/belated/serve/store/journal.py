@@ -11,10 +11,12 @@ from typing import ClassVar, NamedTuple
 from belated.errors import StoreUnreachable
 from belated.serve.domain.entries import Entry, Found
 from belated.serve.domain.fold import Snapshot
+from belated.serve.domain.history import Mark
 
 PAGE = 5_000
 TRANSACTION_TIMEOUT = 60.0  # seconds to wait for another client's open transaction
 POLL_SECONDS = 0.02
+NO_MARK = Mark()  # of a state that was folded from nothing
 
 
 class Conflict(Exception):
@@ -42,8 +44,10 @@ class Journal(ABC):
     kind: ClassVar[str]
 
     @abstractmethod
-    def append(self, entries: Sequence[Entry]) -> list[int]:
+    def append(self, entries: Sequence[Entry], mark: Mark = NO_MARK) -> list[int]:
         """Write all entries in one durable step, or none. Return their numbers, which rise but may have gaps.
+
+        Raises HistoryLost and writes nothing if the store does not hold what the mark says.
 
         Raises Conflict if a unique value exists already or comes twice. These are unique: the name of an experiment
         (in its body), (experiment, request, position) of decisions, (decision, revision) of outcomes, and
@@ -52,6 +56,10 @@ class Journal(ABC):
         Raises StoreUnreachable if it is unknown whether the entries were written. Any other StoreError is permanent.
         The caller must then acknowledge nothing more, and a file refuses every later append.
         """
+
+    @abstractmethod
+    def confirms(self, mark: Mark) -> bool:
+        """Whether the store still holds the history of this mark."""
 
     @abstractmethod
     def last(self) -> int:
@@ -94,8 +102,19 @@ class Journal(ABC):
         """Return the snapshots, newest first."""
 
     @abstractmethod
+    def snapshot_seq(self) -> int:
+        """Return the entry of the newest snapshot, or 0. This takes little time."""
+
+    @abstractmethod
+    def claim_snapshots(self) -> bool:
+        """Claim to be the one connection that saves snapshots, until it is closed. False if another one has claimed."""
+
+    @abstractmethod
     def save(self, snapshot: Snapshot) -> None:
-        """Save this snapshot. Keep the one before it, and drop older ones."""
+        """Save this snapshot. Keep the one before it, and drop older ones.
+
+        Appends of other connections go on meanwhile, because it is written in small parts.
+        """
 
     @abstractmethod
     def add_key(self, key: Key) -> None:

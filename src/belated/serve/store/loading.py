@@ -2,26 +2,36 @@
 
 import logging
 
-from belated.errors import SnapshotError
-from belated.serve.domain.fold import Fold, restore
+from belated.errors import SnapshotError, StoreError, StoreUnreachable
+from belated.serve.domain.fold import Fold, Snapshot, restore
 from belated.serve.store.journal import PAGE, Journal
 
 log = logging.getLogger("belated.store")
 
 
 def newest(journal: Journal) -> Fold:
-    """Restore the newest readable snapshot, or an empty state. A snapshot only saves time."""
-    last = journal.last()
-    for snapshot in journal.snapshots():
+    """Restore the newest snapshot that is readable and of this journal's history, or return an empty state."""
+    for snapshot in _saved(journal):
         try:
-            if snapshot.seq > last:
-                raise SnapshotError(
-                    f"it is of entry {snapshot.seq}, but the journal ends at {last}, so entries were lost"
-                )
-            return restore(snapshot)
+            fold = restore(snapshot)
+            if not journal.confirms(fold.tail.mark()):
+                raise SnapshotError("the journal has lost entries that it was made from")
         except SnapshotError as error:
             log.warning("a snapshot is not used", extra={"entry": snapshot.seq, "reason": str(error)})
+        else:
+            return fold
     return Fold()
+
+
+def _saved(journal: Journal) -> list[Snapshot]:
+    """Return the snapshots. They only save time, so if they cannot be read there are none."""
+    try:
+        return journal.snapshots()
+    except StoreUnreachable:
+        raise
+    except StoreError as error:
+        log.warning("the snapshots cannot be read", extra={"reason": str(error)})
+        return []
 
 
 def load(journal: Journal) -> Fold:

@@ -1,12 +1,14 @@
 """What the SQL journals share: statements, and entries as rows. Parameters are written $1, $2, ..."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from belated.errors import StoreError
 from belated.serve.domain.entries import COLUMNS, Entry, EntryKind, Found
 from belated.serve.domain.fold import Snapshot
+from belated.serve.domain.history import LOW_BITS, Mark
 from belated.serve.store.journal import Journal, Key
 
 CREATED: Final = int(EntryKind.CREATED)
@@ -26,19 +28,27 @@ FOUND: Final = (
     f"SELECT {', '.join(f'd.{name}' for name in COLUMNS)}, {', '.join(f'o.{name}' for name in COLUMNS)} "  # noqa: S608
     "FROM journal d LEFT JOIN"
 )
-_SAVE: Final = """
-INSERT INTO snapshots VALUES ($1, $2, $3)
-ON CONFLICT (seq) DO UPDATE SET version = excluded.version, state = excluded.state
+PART: Final = 1 << 20  # bytes of a snapshot in one row, so that no transaction takes long
+SAVE_PART: Final = """
+INSERT INTO snapshot_parts (seq, number, state) VALUES ($1, $2, $3)
+ON CONFLICT (seq, number) DO UPDATE SET state = excluded.state
 """
-_PRUNE: Final = """
-DELETE FROM snapshots WHERE seq < (SELECT min(seq) FROM (SELECT seq FROM snapshots ORDER BY seq DESC LIMIT $1) AS kept)
+# the snapshot counts once its last part is there
+SAVE: Final = """
+INSERT INTO saved_snapshots (seq, version, parts) VALUES ($1, $2, $3)
+ON CONFLICT (seq) DO UPDATE SET version = excluded.version, parts = excluded.parts
 """
+_OLDEST: Final = (
+    f"SELECT min(seq) FROM (SELECT seq FROM saved_snapshots ORDER BY seq DESC LIMIT {KEPT_SNAPSHOTS}) AS kept"  # noqa: S608
+)
+PRUNE: Final = tuple(f"DELETE FROM {table} WHERE seq < ({_OLDEST})" for table in ("saved_snapshots", "snapshot_parts"))  # noqa: S608
+SAVED: Final = "SELECT seq, version, parts FROM saved_snapshots ORDER BY seq DESC"
+PARTS: Final = "SELECT state FROM snapshot_parts WHERE seq = $1 AND number < $2 ORDER BY number"
+NEWEST_SAVED: Final = "SELECT coalesce(max(seq), 0) FROM saved_snapshots"
 ADD_KEY: Final = "INSERT INTO keys VALUES ($1, $2, $3, $4, $5, $6)"
 REVOKE_KEY: Final = "UPDATE keys SET revoked_at = $1 WHERE id = $2 AND revoked_at IS NULL RETURNING id"
-HELD: Final = (
-    "SELECT (SELECT count(*) FROM (SELECT 1 FROM journal LIMIT 1) AS one) + (SELECT count(*) FROM snapshots)"
-    " + (SELECT count(*) FROM keys)"
-)  # is 0 if the store is empty
+# is 0 if the store is empty
+HELD: Final = "SELECT (SELECT count(*) FROM (SELECT 1 FROM journal LIMIT 1) AS one) + (SELECT count(*) FROM keys)"
 KINDS: Final = {int(kind): kind for kind in EntryKind}  # a look-up is ten times faster than EntryKind(number)
 
 
@@ -58,9 +68,40 @@ def found_of(row: Sequence[Any]) -> Found:
     return Found(entry_of(row[:half]), None if row[half] is None else entry_of(row[half:]))
 
 
-def saving(snapshot: Snapshot) -> list[tuple[str, tuple[Any, ...]]]:
-    """Return the statements that save a snapshot and drop old ones."""
-    return [(_SAVE, snapshot), (_PRUNE, (KEPT_SNAPSHOTS,))]
+def saving(snapshot: Snapshot) -> Iterator[list[tuple[str, tuple[Any, ...]]]]:
+    """Yield the statements that save a snapshot and drop old ones, as a list for each transaction."""
+    state = memoryview(snapshot.state)
+    starts = range(0, len(state), PART)
+    parts = ((SAVE_PART, (snapshot.seq, n, bytes(state[at : at + PART]))) for n, at in enumerate(starts))
+    for part in islice(parts, max(0, len(starts) - 1)):
+        yield [part]
+    yield [*parts, (SAVE, (snapshot.seq, snapshot.version, len(starts))), *((sql, ()) for sql in PRUNE)]
+
+
+def loaded(rows: Callable[[str, Sequence[Any]], list[Any]]) -> list[Snapshot]:
+    """Return the saved snapshots, newest first. `rows` runs a statement. One without all its parts has no state."""
+    found = []
+    for seq, version, n_parts in rows(SAVED, ()):
+        parts = [row[0] for row in rows(PARTS, (seq, n_parts))]
+        found.append(Snapshot(seq, version, b"".join(parts) if len(parts) == n_parts else b""))
+    return found
+
+
+def is_held(first: int = 1) -> str:
+    """Return the condition that a mark holds. Its arguments are those of `held`, numbered from `first` on."""
+    n_after, seqs, times, since, newest, at, nonce, witness, witness_at, witness_nonce = range(first, first + 10)
+    entry = "EXISTS (SELECT 1 FROM journal WHERE seq = ${} AND at = ${} AND coalesce(nonce, -1) = ${})"
+    return f"""
+    (SELECT count(*) = ${n_after} AND coalesce(sum(seq), 0) = ${seqs} AND coalesce(sum(at & {LOW_BITS}), 0) = ${times}
+     FROM journal WHERE seq > ${since} AND seq <= ${newest})
+    AND (${newest} = 0 OR {entry.format(newest, at, nonce)})
+    AND (${witness} = 0 OR {entry.format(witness, witness_at, witness_nonce)})
+    """  # noqa: S608
+
+
+def held(mark: Mark) -> tuple[int, ...]:
+    """Return the arguments of `is_held`."""
+    return mark.n_after, mark.seqs, mark.times, mark.since, *mark.newest, *mark.witness
 
 
 class SQLJournal(Journal):
@@ -74,6 +115,9 @@ class SQLJournal(Journal):
 
     def _entries(self, where: str, *values: Any) -> list[Entry]:
         return list(map(entry_of, self._rows(f"{ENTRY} WHERE {where}", values)))
+
+    def confirms(self, mark: Mark) -> bool:
+        return bool(self._rows(f"SELECT {is_held()}", held(mark))[0][0])
 
     def last(self) -> int:
         return int(self._rows("SELECT coalesce(max(seq), 0) FROM journal")[0][0])
@@ -95,9 +139,6 @@ class SQLJournal(Journal):
     def events(self, experiment: int, after: int, limit: int) -> list[Entry]:
         where = "experiment = $1 AND seq > $2 AND body IS NOT NULL ORDER BY seq LIMIT $3"
         return self._entries(where, experiment, after, limit)
-
-    def snapshots(self) -> list[Snapshot]:
-        return [Snapshot(*row) for row in self._rows("SELECT seq, version, state FROM snapshots ORDER BY seq DESC")]
 
     def keys(self) -> list[Key]:
         columns = ", ".join(Key._fields)

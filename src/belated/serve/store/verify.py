@@ -1,5 +1,7 @@
 """Verifies a store: rebuild the state from the journal and compare it with the snapshots, bit for bit."""
 
+from array import array
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Final, NamedTuple, final
@@ -36,12 +38,14 @@ class Draws:
         self._fold, self.unchecked = fold, 0
         self._wanted: dict[int, dict[int, set[int]]] = {}  # by entry and experiment, the arms drawn from that state
         self._chances: dict[tuple[int, int], dict[int, float]] = {}
+        self._applied = array("q")  # the numbers of all entries so far, in order
 
     def pieces(self, stream: Iterable[Entry], stops: Container[int]) -> Iterator[list[Entry]]:
         """Split entries into pieces that end where a state is needed. Apply each before you take the next."""
         piece: list[Entry] = []
         for entry in self._look_ahead(stream):
             piece.append(entry)
+            self._applied.append(entry.seq)
             if entry.seq in self._wanted or entry.seq in stops or len(piece) == PIECE:
                 yield piece
                 self._note(entry.seq)
@@ -66,6 +70,11 @@ class Draws:
                 one = self._fold.experiments[number]
                 chances = zip(one.era.arms, one.distribution().tolist(), strict=True)
                 self._chances[seq, number] = {arm: chance for arm, chance in chances if arm in arms}
+
+    def is_applied(self, seq: int) -> bool:
+        """Whether there is an entry with this number among those so far."""
+        found = bisect_left(self._applied, seq)
+        return found < len(self._applied) and self._applied[found] == seq
 
     def contradicts(self, entry: Entry) -> bool:
         """Whether the entry has the wrong probability for its arm."""
@@ -100,7 +109,13 @@ def contradictions(batch: list[Entry], draws: Draws, journal: Journal) -> Iterat
     """Yield what is wrong with entries: decisions that no learner made, and outcomes that do not fit their decision."""
     if batch[0].kind is EntryKind.DECIDED:
         for entry in batch:
-            if draws.contradicts(entry):
+            seen = entry.seen or 0
+            if seen >= entry.seq or (seen and not draws.is_applied(seen)):
+                yield (
+                    f"entry {entry.seq}: the decision was drawn on lost history. "
+                    f"Its server had applied entry {seen}, which is not in the journal before it"
+                )
+            elif draws.contradicts(entry):
                 yield f"entry {entry.seq}: its arm was not drawn with the probability {entry.probability!r}"
     elif batch[0].decision is not None:
         found = journal.find([entry.decision or 0 for entry in batch])

@@ -8,10 +8,11 @@ from typing import Any, Final, final
 import msgspec
 from psycopg import errors
 
-from belated.errors import StoreError, StoreUnreachable
+from belated.errors import HistoryLost, StoreError, StoreUnreachable
 from belated.serve.domain.entries import COLUMNS, Entry, EntryKind, Found, with_seq
 from belated.serve.domain.fold import Snapshot
-from belated.serve.store.journal import Conflict, Journal, Key
+from belated.serve.domain.history import Mark
+from belated.serve.store.journal import NO_MARK, Conflict, Journal, Key
 from belated.serve.store.postgres.arrays import Array, array
 from belated.serve.store.postgres.connection import Connection, Link
 from belated.serve.store.postgres.schema import check_version
@@ -22,13 +23,18 @@ from belated.serve.store.sql import (
     ENTRY,
     FOUND,
     HELD,
+    NEWEST_SAVED,
     REVOKE_KEY,
     SQLJournal,
     entry_of,
     found_of,
+    held,
+    is_held,
+    loaded,
     saving,
 )
 
+SNAPSHOT_LOCK: Final = 0x42656C62  # one more than that of migrations
 MAX_APPENDS: Final = 5  # attempts at one append that the server rolls back in favour of another
 MOST_WAITING: Final = 100
 TYPES: Final = {
@@ -47,7 +53,8 @@ FROM (
     SELECT {NEXT_SEQ} AS seq, handed.*
     FROM (
         SELECT * FROM unnest({", ".join(f"${n}::{TYPES[c]}[]" for n, c in enumerate(UNNUMBERED, 1))})
-        WITH ORDINALITY AS row ({", ".join(UNNUMBERED)}, number) ORDER BY number
+        WITH ORDINALITY AS row ({", ".join(UNNUMBERED)}, number)
+        WHERE (SELECT {is_held(len(UNNUMBERED) + 1)}) ORDER BY number
     ) AS handed
 ) AS placed
 RETURNING seq
@@ -66,7 +73,7 @@ READ: Final = f"{ENTRY} WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3"
 DAMAGE: Final = {
     "the index {} is invalid. REINDEX it.": """
         SELECT indexrelid::regclass::text FROM pg_index
-        WHERE indrelid IN ('journal'::regclass, 'snapshots'::regclass, 'keys'::regclass) AND NOT indisvalid""",
+        WHERE indrelid IN ('journal'::regclass, 'snapshot_parts'::regclass, 'keys'::regclass) AND NOT indisvalid""",
     "the index {} is missing": """
         SELECT name FROM unnest(ARRAY['one_name', 'one_effect', 'one_outcome', 'one_event']) AS name
         WHERE to_regclass(name) IS NULL""",
@@ -129,15 +136,17 @@ class PostgresJournal(SQLJournal):
         with self._link.using("read") as connection:
             return _all(connection, sql, values)
 
-    def append(self, entries: Sequence[Entry]) -> list[int]:
+    def append(self, entries: Sequence[Entry], mark: Mark = NO_MARK) -> list[int]:
         if self._link.readonly:
             raise StoreError(f"the store {self._link.name} was opened for reading only")
         if not entries:
             return []
-        arrays = columns(entries)
+        values = [*columns(entries), *held(mark)]
         for attempt in range(MAX_APPENDS):
             try:
-                seqs = self._insert(arrays)
+                seqs = self._insert(values)
+                if not seqs:
+                    raise self._lost(mark.newest.seq)
                 self._know(with_seq(entries[-1], seqs[-1]))
                 return seqs
             except StoreUnreachable as error:
@@ -145,14 +154,23 @@ class PostgresJournal(SQLJournal):
                     raise
         raise AssertionError("not reached")
 
-    def _insert(self, arrays: list[Array]) -> list[int]:
-        """Insert all entries with one statement, which is one transaction and one round trip."""
+    def _lost(self, seq: int) -> HistoryLost:
+        return HistoryLost(
+            f"the store {self._link.name} has lost entries up to {seq}. Was there a failover, or a backup restored? "
+            "Restart the service, and run `belated verify`."
+        )
+
+    def _insert(self, values: Sequence[Any]) -> list[int]:
+        """Insert all entries with one statement, which is one transaction and one round trip.
+
+        Returns nothing if the history is lost.
+        """
         with self._link.using("written") as connection:
             if self._connection_number != self._link.number:
                 self._begin_anew(connection)
             self._link.warnings.clear()
             try:
-                seqs = [row[0] for row in _all(connection, INSERT, arrays)]
+                seqs = [row[0] for row in _all(connection, INSERT, values)]
             except errors.UniqueViolation as error:
                 if error.diag.constraint_name == "journal_pkey":
                     message = f"the sequence `places` of the store {self._link.name} is behind. Run `belated verify`."
@@ -190,7 +208,7 @@ class PostgresJournal(SQLJournal):
         if self._newest is not None:
             seq = self._newest.seq
             if [entry_of(row) for row in _all(connection, READ, (seq - 1, seq, 1))] != [self._newest]:
-                raise StoreError(f"the store {self._link.name} has lost entry {seq}. Restart the service.")
+                raise self._lost(seq)
         self._connection_number = self._link.number
 
     def _look(self, connection: Connection, after: int, limit: int) -> list[Any]:
@@ -210,10 +228,21 @@ class PostgresJournal(SQLJournal):
         where = f"WHERE d.seq = ANY($1::bigint[]) AND d.kind = {DECIDED} ORDER BY d.seq"
         return {row[3]: found_of(row) for row in self._rows(f"{self.joined} {where}", (array("bigint", seqs),))}
 
+    def snapshots(self) -> list[Snapshot]:
+        return loaded(self._rows)
+
+    def snapshot_seq(self) -> int:
+        return int(self._rows(NEWEST_SAVED)[0][0])
+
+    def claim_snapshots(self) -> bool:
+        [(is_claimed,)] = self._rows("SELECT pg_try_advisory_lock($1)", (SNAPSHOT_LOCK,))
+        return bool(is_claimed)
+
     def save(self, snapshot: Snapshot) -> None:
-        with self._link.using("written") as connection, connection.transaction():
-            for sql, values in saving(snapshot):
-                connection.execute(sql.encode(), values)
+        for statements in saving(snapshot):  # a long transaction would hide newer entries from all servers
+            with self._link.using("written") as connection, connection.transaction():
+                for sql, values in statements:
+                    connection.execute(sql.encode(), values)
 
     def add_key(self, key: Key) -> None:
         with self._link.using("written") as connection:
@@ -225,7 +254,7 @@ class PostgresJournal(SQLJournal):
 
     def fill(self, entries: Iterable[Entry], snapshots: Sequence[Snapshot], keys: Sequence[Key]) -> None:
         with self._link.using("written") as connection, connection.transaction():
-            connection.execute("LOCK TABLE journal, snapshots, keys IN EXCLUSIVE MODE")
+            connection.execute("LOCK TABLE journal, keys IN EXCLUSIVE MODE")
             if _all(connection, HELD)[0][0]:
                 raise StoreError(f"the store {self._link.name} is not empty. Choose another.")
             with connection.cursor().copy(COPY.encode()) as copy:
@@ -233,13 +262,13 @@ class PostgresJournal(SQLJournal):
                 for entry in entries:
                     copy.write_row((*_row(entry), entry.seq))
             connection.execute("SELECT setval('places', max(seq)) FROM journal HAVING max(seq) > 0")
-            for sql, values in (one for snapshot in snapshots for one in saving(snapshot)):
-                connection.execute(sql.encode(), values)
             for key in keys:
                 connection.execute(ADD_KEY, key)
+        for snapshot in snapshots:
+            self.save(snapshot)
 
     def size(self) -> int:
-        tables = "unnest(ARRAY['journal', 'snapshots', 'keys']) AS name"
+        tables = "unnest(ARRAY['journal', 'snapshot_parts', 'keys']) AS name"
         return int(self._rows(f"SELECT sum(pg_total_relation_size(name::regclass)) FROM {tables}")[0][0])  # noqa: S608
 
     def reader(self) -> Journal:

@@ -31,6 +31,11 @@ CREATE TABLE keys (
     created_at bigint NOT NULL, revoked_at bigint
 );
 """,  # noqa: S608
+    """
+CREATE TABLE saved_snapshots (seq bigint PRIMARY KEY, version bigint NOT NULL, parts bigint NOT NULL);
+CREATE TABLE snapshot_parts (seq bigint, number bigint, state bytea NOT NULL, PRIMARY KEY (seq, number));
+ALTER TABLE snapshot_parts ALTER state SET STORAGE EXTERNAL;
+""",
 )  # each step makes the next version of the schema, beginning with an empty database
 SCHEMA_VERSION: Final = len(STEPS)
 

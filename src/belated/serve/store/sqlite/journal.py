@@ -8,12 +8,15 @@ from typing import Any, Final, final
 
 import apsw
 
-from belated.errors import StoreError, StoreUnreachable
+from belated.errors import HistoryLost, StoreError, StoreUnreachable
 from belated.serve.domain.entries import COLUMNS, Entry, Found
 from belated.serve.domain.fold import Snapshot
-from belated.serve.store.journal import Conflict, Journal, Key
-from belated.serve.store.sql import ADD_KEY, CREATED, DECIDED, FOUND, HELD, REVOKE_KEY, SQLJournal, found_of, saving
+from belated.serve.domain.history import Mark
+from belated.serve.store.journal import NO_MARK, Conflict, Journal, Key
+from belated.serve.store.sql import ADD_KEY, CREATED, DECIDED, FOUND, HELD, REVOKE_KEY, SQLJournal, found_of
+from belated.serve.store.sqlite.files import StoreFiles
 from belated.serve.store.sqlite.schema import SCHEMA_VERSION, connect, create, transaction, use_wal, version_of
+from belated.serve.store.sqlite.snapshot_file import SnapshotFile
 
 ROWS_AT_ONCE: Final = (
     100  # rows in one statement, which takes the interpreter's lock less often than a statement for each
@@ -37,12 +40,14 @@ class SQLiteJournal(SQLJournal):
         self, path: Path | str, *, readonly: bool = False, vfs: str | None = None, synchronous: str = "FULL"
     ) -> None:
         self.path, self._vfs, self._failure = Path(path), vfs, ""
+        self._snapshots = SnapshotFile(self.path, vfs)
         with self._explained("opened"):
             self._db = connect(self.path, readonly=readonly, vfs=vfs)
             try:
                 if not readonly:
                     self._prepare(synchronous)
                 self._check_version()
+                self._files = StoreFiles(self.path) if vfs is None else None
             except BaseException:
                 self._db.close(force=True)  # the caller has no object to close
                 raise
@@ -79,15 +84,17 @@ class SQLiteJournal(SQLJournal):
                 f"the store {self.path} is of an older release. Run `belated migrate --store {self.path}`."
             )
 
-    def append(self, entries: Sequence[Entry]) -> list[int]:
+    def append(self, entries: Sequence[Entry], mark: Mark = NO_MARK) -> list[int]:
         if self._failure:
             raise StoreError(self._failure)
         self._begin()
         try:
             with self._explained("written"):
+                self._check_history(mark)
                 first = self.last() + 1
                 self._insert(entries, first)
                 self._run("COMMIT")
+                self._check_files()
         except BaseException as error:
             if _is_conflict(error.__cause__) and self._roll_back():
                 raise Conflict(str(error.__cause__)) from error
@@ -95,6 +102,23 @@ class SQLiteJournal(SQLJournal):
             self._roll_back()
             raise failure from error
         return list(range(first, first + len(entries)))
+
+    def _check_history(self, mark: Mark) -> None:
+        if not super().confirms(mark):
+            raise HistoryLost(
+                f"the store {self.path} has lost entries up to {mark.newest.seq}. Was a backup restored? "
+                "Restart the service, and run `belated verify`"
+            )
+
+    def _check_files(self) -> None:
+        if self._files is not None and (lost := self._files.lost()):
+            raise HistoryLost(
+                f"the file {lost} was moved, deleted or replaced while it was in use. Put it back, and restart"
+            )
+
+    def confirms(self, mark: Mark) -> bool:
+        self._check_files()
+        return super().confirms(mark)
 
     def _begin(self) -> None:
         """Keep other processes from writing, so that entries appear in the order of their numbers."""
@@ -109,7 +133,7 @@ class SQLiteJournal(SQLJournal):
     def _fail(self, error: BaseException) -> StoreError:
         """Refuse every later append, and return the error to raise."""
         self._failure = f"{str(error).rstrip('.')}. Nothing more is written until a restart."
-        return StoreError(self._failure)
+        return (HistoryLost if isinstance(error, HistoryLost) else StoreError)(self._failure)
 
     def _insert(self, entries: Sequence[Entry], first: int | None) -> None:
         """Insert entries, numbered from `first` on or with their own numbers."""
@@ -154,10 +178,17 @@ class SQLiteJournal(SQLJournal):
             found.update({row[3]: found_of(row) for row in self._rows(f"{self.joined} {where}", part)})
         return found
 
+    def snapshots(self) -> list[Snapshot]:
+        return self._snapshots.load()
+
+    def snapshot_seq(self) -> int:
+        return self._snapshots.seq()
+
+    def claim_snapshots(self) -> bool:
+        return self._snapshots.claim()
+
     def save(self, snapshot: Snapshot) -> None:
-        with self._writing():
-            for sql, values in saving(snapshot):
-                self._run(sql, values)
+        self._snapshots.save(snapshot)
 
     def add_key(self, key: Key) -> None:
         with self._writing():
@@ -174,10 +205,10 @@ class SQLiteJournal(SQLJournal):
             stream = iter(entries)
             while page := list(islice(stream, ROWS_AT_ONCE)):
                 self._insert(page, None)
-            for sql, values in (one for snapshot in snapshots for one in saving(snapshot)):
-                self._run(sql, values)
             for key in keys:
                 self._run(ADD_KEY, key)
+        for snapshot in snapshots:
+            self._snapshots.save(snapshot)
 
     def size(self) -> int:
         files = (self.path, Path(f"{self.path}-wal"))
@@ -190,5 +221,6 @@ class SQLiteJournal(SQLJournal):
         return [row[0] for row in self._rows("PRAGMA integrity_check") if row[0] != "ok"]
 
     def close(self) -> None:
+        self._snapshots.release()
         with self._explained("closed"):
             self._db.close()

@@ -1,0 +1,207 @@
+"""A store that has lost entries which were applied is noticed, always and before anything is acknowledged."""
+
+import shutil
+from contextlib import closing
+from pathlib import Path
+
+import apsw
+import msgspec
+import numpy as np
+import pytest
+
+from belated.errors import HistoryLost
+from belated.serve.domain.entries import Entry, EntryKind
+from belated.serve.domain.history import MOST_AT_APPEND, MOST_RECENT, Tail
+from belated.serve.engine.requests import Ask
+from belated.serve.store import loading
+from belated.serve.store.sqlite.journal import SQLiteJournal
+from belated.serve.store.verify import verify
+from tests.support.engines import Clock, Driven
+from tests.support.memory_journal import MemoryJournal, MemoryStore
+
+
+def commits(rng: np.random.Generator, n: int) -> list[list[Entry]]:
+    """Commits in their order. Servers take numbers before they commit, so a later one may have lower numbers."""
+    open_ones: list[list[Entry]] = []
+    done: list[list[Entry]] = []
+    seq = 0
+    while len(done) < n:
+        if open_ones and (len(open_ones) > 3 or rng.random() < 0.5):
+            done.append(open_ones.pop(int(rng.integers(len(open_ones)))))
+            continue
+        size, kind = int(rng.integers(1, 4)), EntryKind(int(rng.integers(2, 4)))
+        seen = horizon(done, open_ones) if kind is EntryKind.DECIDED else None
+        numbers = range(seq + 1, seq + 1 + size)
+        open_ones.append([entry(number, kind, seen, rng) for number in numbers])
+        seq += size
+    return done
+
+
+def entry(seq: int, kind: EntryKind, seen: int | None, rng: np.random.Generator) -> Entry:
+    return Entry(int(rng.integers(10**15, 2 * 10**15)), kind, 1, seq, nonce=int(rng.integers(2**60)), seen=seen)
+
+
+def horizon(done: list[list[Entry]], open_ones: list[list[Entry]]) -> int:
+    """The entry up to which everything is committed."""
+    first_open = min((one[0].seq for one in open_ones), default=10**9)
+    return max((e.seq for one in done for e in one if e.seq < first_open), default=0)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_any_loss_of_the_newest_commits_is_noticed(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    made = commits(rng, 30)
+    everything = sorted((e for one in made for e in one), key=lambda e: e.seq)
+    committed = {e.seq for e in everything}
+    first_gap = min(set(range(1, max(committed) + 2)) - committed)
+    end = min(first_gap, int(rng.integers(2, 60)))
+    applied = [e for e in everything if e.seq < end]
+    tail = Tail()
+    for one in applied:
+        tail.add([one])
+    for kept in range(len(made) + 1):
+        store = MemoryStore()
+        store.entries = sorted((e for one in made[:kept] for e in one), key=lambda e: e.seq)
+        is_whole = set(applied) <= set(store.entries)
+        assert MemoryJournal(store).confirms(tail.mark()) == is_whole
+        assert MemoryJournal(store).confirms(tail.short_mark()) == is_whole
+
+
+def test_numbers_that_are_given_out_again_are_noticed() -> None:
+    rng, tail = np.random.default_rng(0), Tail()
+    applied = [entry(seq, EntryKind.DECIDED, seq - 1, rng) for seq in range(1, 20)]
+    for one in applied:
+        tail.add([one])
+    store = MemoryStore()
+    store.entries = applied[:10] + [entry(seq, EntryKind.DECIDED, seq - 1, rng) for seq in range(11, 40)]
+    assert not MemoryJournal(store).confirms(tail.mark())
+
+
+def test_a_tail_needs_bounded_memory_and_survives_a_snapshot() -> None:
+    rng, tail = np.random.default_rng(0), Tail()
+    reports = [entry(seq, EntryKind.REPORTED, None, rng) for seq in range(1, MOST_RECENT + 5_000)]
+    tail.add(reports)
+    store = MemoryStore()
+    store.entries = reports
+    journal = MemoryJournal(store)
+    assert journal.confirms(tail.mark())
+    again = Tail.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(tail.state())))
+    assert (again.mark(), again.state()) == (tail.mark(), tail.state())
+    assert tail.short_mark().n_after == 0 < MOST_AT_APPEND < tail.mark().n_after
+    assert len(tail.state()["recent"][0]) == MOST_RECENT
+    del store.entries[17]  # too far back to be kept one by one
+    assert not journal.confirms(tail.mark())
+
+
+def test_splitting_a_batch_does_not_change_the_tail() -> None:
+    rng = np.random.default_rng(1)
+    reports = [entry(seq, EntryKind.REPORTED, None, rng) for seq in range(1, 40)]
+    decisions = [entry(seq, EntryKind.DECIDED, 35, rng) for seq in range(40, 60)]
+    whole, split = Tail(), Tail()
+    whole.add(reports)
+    whole.add(decisions)
+    for one in [*reports, *decisions]:
+        split.add([one])
+    assert whole.state() == split.state()
+
+
+# -- an engine on a file ---------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_written_on_top_of_a_restored_backup(tmp_path: Path) -> None:
+    """The file keeps its name and its inode, and has fewer entries."""
+    driven = Driven(tmp_path)
+    driven.create()
+    driven.decide(size=5)
+    with closing(apsw.Connection(str(driven.path))) as database:
+        database.execute("DELETE FROM journal WHERE seq > 3")
+    with pytest.raises(HistoryLost, match="lost entries up to 6"):
+        driven.engine.process([Ask("layout")])
+    with pytest.raises(HistoryLost):
+        driven.engine.confirm_history()
+    assert driven.engine.journal.last() == 3
+
+
+def test_nothing_is_written_on_top_of_another_history(tmp_path: Path) -> None:
+    """Another server has written since the backup was restored, so that the numbers are taken again."""
+    driven, clock = Driven(tmp_path), Clock()
+    driven.create()
+    driven.decide(size=5)
+    with closing(apsw.Connection(str(driven.path))) as database:
+        database.execute("DELETE FROM journal WHERE seq > 3")
+    clock.advance(1)
+    other = Driven(tmp_path, clock=clock, seed=2)
+    other.decide(size=20)
+    with pytest.raises(HistoryLost):
+        driven.engine.process([Ask("layout")])
+    assert other.decide()
+    assert verify(other.engine.journal).problems == []
+
+
+def test_a_snapshot_of_lost_history_is_neither_saved_nor_used(tmp_path: Path) -> None:
+    driven = Driven(tmp_path)
+    driven.create()
+    driven.decide(size=5)
+    backup = tmp_path / "backup.db"
+    with closing(apsw.Connection(str(driven.path))) as database:
+        database.execute("VACUUM INTO ?", (str(backup),))
+    driven.decide(size=5)
+    driven.engine.snapshot()
+    driven.decide(size=5)
+    newest = driven.engine.fold.snapshot()
+    driven.engine.journal.close()
+    for file in tmp_path.glob("belated.db*"):
+        if "snapshots" not in file.name:
+            file.unlink()
+    shutil.copy(backup, driven.path)
+    driven.clock.advance(1)
+    driven.start()  # without the snapshot
+    assert (driven.engine.fold.seq, driven.engine.fold.restored) == (6, 0)
+    driven.decide(size=30)
+    driven.engine.journal.save(newest)  # as a server would that has not noticed
+    assert loading.newest(driven.engine.journal).seq == 0
+    driven.restart()
+    assert driven.engine.fold.seq == 36
+
+
+def test_verify_names_the_decisions_that_were_drawn_on_lost_history(tmp_path: Path) -> None:
+    driven = Driven(tmp_path)
+    driven.create()
+    for _ in range(5):
+        driven.decide()
+    with closing(apsw.Connection(str(driven.path))) as database:
+        database.execute("UPDATE journal SET seen = seq WHERE seq = 4")
+        database.execute("DELETE FROM journal WHERE seq = 5")  # the decision in entry 6 was drawn after it
+    problems = verify(driven.engine.journal).problems
+    assert [one.split(":")[0] for one in problems if "lost history" in one] == ["entry 4", "entry 6"]
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal"])
+@pytest.mark.parametrize("how", ["moved", "deleted", "replaced"])
+def test_a_file_that_is_gone_is_noticed_before_anything_is_acknowledged(tmp_path: Path, suffix: str, how: str) -> None:
+    driven = Driven(tmp_path)
+    driven.create()
+    driven.decide()
+    file = Path(f"{driven.path}{suffix}")
+    copy = tmp_path / "copy"
+    shutil.copy(file, copy)
+    file.rename(tmp_path / "elsewhere") if how == "moved" else file.unlink()
+    if how == "replaced":
+        copy.rename(file)
+    with pytest.raises(HistoryLost, match="moved, deleted or replaced"):
+        driven.engine.confirm_history()
+    with pytest.raises(HistoryLost, match="moved, deleted or replaced"):
+        driven.engine.process([Ask("layout")])
+
+
+def test_a_reader_is_not_disturbed_by_checkpoints(tmp_path: Path) -> None:
+    """The log is emptied and written again, and its file stays the same."""
+    driven = Driven(tmp_path)
+    driven.create()
+    for _ in range(3):
+        driven.decide(size=2000)
+        with closing(SQLiteJournal(driven.path)) as other:
+            assert other.last() == driven.engine.fold.seq
+        with closing(apsw.Connection(str(driven.path))) as database:
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        driven.engine.confirm_history()
