@@ -7,12 +7,14 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.settings import Settings
-from belated.serve.engine.engine import Engine
+from belated.serve.engine.engine import OPEN_SHARE, Engine
 from belated.serve.engine.requests import Ask, Create, Tell
 from belated.serve.store.sqlite.journal import SQLiteJournal
 from benchmarks.judging import judge, memory_of
@@ -20,6 +22,7 @@ from tests.support.service import Served
 
 CONNECTIONS, SECONDS, REPEATS = 32, 4, 5
 BATCH = 5_000
+OPEN = 4_000_000
 EXPERIMENT = {"name": "layout", "arms": ["blue", "green", "red"]}
 MILLISECONDS = {"us": 0.001, "ms": 1.0, "s": 1000.0}
 
@@ -146,6 +149,31 @@ def start_up() -> None:
                 served.kill()
     print(f"  {waiting:,} entries since the last snapshot")
     judge("ready after", min(times), 3, "s", at_most=True)
+
+
+def snapshot() -> None:
+    """Single decisions while a snapshot of 4,000,000 open decisions is saved."""
+    print(f"\nservice: a snapshot of {OPEN:,} open decisions")
+    with tempfile.TemporaryDirectory() as folder:
+        store = Path(folder, "belated.db")
+        engine = Engine(SQLiteJournal(store, synchronous="OFF"))
+        engine.process([Create(Settings("layout", ["blue", "green", "red"]))])
+        due = OPEN // OPEN_SHARE + BATCH
+        for size in (OPEN - due, due):
+            engine.snapshot()
+            for _ in range(size // BATCH):
+                engine.process([Ask("layout", BATCH)])
+        engine.journal.close()
+        with Served(Path(folder)) as served, closing(SQLiteJournal(store, readonly=True)) as journal:
+            before, waits, started = journal.snapshot_seq(), [], time.monotonic()
+            wire = Wire(served)
+            while journal.snapshot_seq() == before:
+                asked = time.perf_counter()
+                wire.post("/v1/experiments/layout/decisions", b"{}")
+                waits.append(time.perf_counter() - asked)
+            took = time.monotonic() - started
+    print(f"  saved after {took:.1f} s, {len(waits):,} decisions meanwhile, half within {median(waits) * 1e3:.1f} ms")
+    judge("the longest wait for a decision", 1e3 * max(waits), 50, "ms", at_most=True)
 
 
 def memory() -> None:

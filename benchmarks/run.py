@@ -60,6 +60,7 @@ PARTS = (
     decision_service.batches,
     decision_service.first_start,
     decision_service.start_up,
+    decision_service.snapshot,
     decision_service.memory,
     replicas.single,
     replicas.two,
