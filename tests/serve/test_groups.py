@@ -9,7 +9,7 @@ from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import Settings
 from belated.serve.engine.requests import Answers, Ask, Close, Create, Tell
-from belated.serve.store.journal import entries
+from belated.serve.store.journal import Journal, entries
 from belated.serve.store.verify import verify
 from tests.support.engines import Driven
 
@@ -28,6 +28,58 @@ def ids_of(result: Any) -> list[str]:
 def assert_sound(driven: Driven) -> None:
     driven.engine.snapshot()
     assert verify(driven.engine.journal).problems == []
+
+
+class Calls:
+    """Counts the calls of a journal's methods that look something up or write."""
+
+    def __init__(self, driven: Driven) -> None:
+        self.made: list[str] = []
+        for name in ("named", "requested", "find", "append"):
+            self._watch(driven.engine.journal, name)
+
+    def _watch(self, journal: Journal, name: str) -> None:
+        called = getattr(journal, name)
+
+        def count(*arguments: Any) -> Any:
+            self.made.append(name)
+            return called(*arguments)
+
+        setattr(journal, name, count)
+
+    def take(self) -> list[str]:
+        made, self.made = self.made, []
+        return made
+
+
+def test_a_whole_group_costs_one_look_up_of_each_kind(driven: Driven) -> None:
+    """A database may be milliseconds away. New keys cost none, because a used one is a conflict."""
+    old = driven.decide(size=40)
+    calls = Calls(driven)
+    first = driven.engine.process([Ask("layout", 1, f"key {number}") for number in range(40)])
+    assert calls.take() == ["append"]
+    driven.engine.process([Tell([OutcomeReport(one.id, "reward", 1.0)]) for one in old])
+    assert calls.take() == ["find", "append"]
+    mixed = [Ask("layout", 1, f"key {number}") for number in range(39, 60)]
+    again = driven.engine.process(mixed)
+    assert calls.take() == ["append", "requested", "append"]
+    assert ids_of(again[0]) == ids_of(first[39])
+    repeated = driven.engine.process(mixed)
+    assert calls.take() == ["requested"]
+    assert list(map(ids_of, repeated)) == list(map(ids_of, again))
+    driven.engine.process([Ask("layout", 1, f"new {number}") for number in range(40)])
+    assert calls.take() == ["requested", "append"]
+    driven.engine.process([Ask("layout", 1, f"newer {number}") for number in range(40)])
+    assert calls.take() == ["append"]
+    driven.engine.process([Ask(f"nobody's {number}") for number in range(40)])
+    assert calls.take() == ["named"]
+    driven.close()
+    calls.take()
+    closed = driven.engine.process([*mixed, Ask("layout", 1, "never used")])
+    assert calls.take() == ["requested"]
+    assert list(map(ids_of, closed[:-1])) == list(map(ids_of, again))
+    assert isinstance(closed[-1], Refusal)
+    assert_sound(driven)
 
 
 def test_one_key_twice_in_a_group_has_one_effect(driven: Driven) -> None:

@@ -74,16 +74,21 @@ def test_another_thread_may_ask_for_the_time_while_the_clock_is_behind(driven: D
 @pytest.mark.parametrize("method", ["requested", "find", "append"])
 def test_a_group_that_is_cut_off_half_way_leaves_nothing_behind(driven: Driven, method: str) -> None:
     driven.create()
-    [decision] = driven.decide()
+    [decision] = driven.decide(key="used")  # so that the keys are looked up
     before = state(driven)
-    group: list[Request] = [Ask("layout", 2, "k"), Tell([OutcomeReport(decision.id, "reward", 1.0)])]
+    group: list[Request] = [
+        Ask("layout", 2, "k"),
+        Tell([OutcomeReport(decision.id, "reward", 1.0)]),
+        Ask("layout", 1, "used"),
+    ]
     fail_at(driven, method, 1)
     with pytest.raises(StoreUnreachable):
         driven.engine.process(group)
     assert state(driven) == before
-    answers, statuses = driven.engine.process(group)
+    answers, statuses, again = driven.engine.process(group)
     assert isinstance(answers, Answers)
-    assert (answers.replayed, statuses) == (False, ["applied"])
+    assert isinstance(again, Answers)
+    assert (answers.replayed, statuses, again.replayed) == (False, ["applied"], True)
     assert counts(driven) == {"decisions": 3, "reported": 1}
 
 

@@ -10,7 +10,7 @@ from belated.errors import HistoryLost, StoreError
 from belated.serve.domain.entries import Entry, EntryKind, Found
 from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import LOW_BITS, Mark, place_of
-from belated.serve.store.journal import NO_MARK, Conflict, Journal, Key
+from belated.serve.store.journal import NO_MARK, Conflict, Journal, Key, Requested
 
 OUTCOMES = (EntryKind.REPORTED, EntryKind.EXPIRED, EntryKind.LATE, EntryKind.AMENDED)
 EVENTS = (EntryKind.CREATED, EntryKind.ARMS, EntryKind.CLOSED)
@@ -71,8 +71,9 @@ class MemoryJournal(Journal):
     def last(self) -> int:
         return self._store.entries[-1].seq if self._store.entries else 0
 
-    def named(self, name: str) -> int | None:
-        return next((entry.seq for entry in self._store.entries if unique(entry) == ("name", name)), None)
+    def named(self, names: Sequence[str]) -> dict[str, int]:
+        known = {own[1]: entry.seq for entry in self._store.entries if (own := unique(entry)) and own[0] == "name"}
+        return {name: known[name] for name in names if name in known}
 
     def read(self, after: int, limit: int) -> list[Entry]:
         return [entry for entry in self._store.entries if entry.seq > after][:limit]
@@ -84,8 +85,12 @@ class MemoryJournal(Journal):
     def _found(self, decision: Entry) -> Found:
         return Found(decision, next(reversed(self.history(decision.seq)), None))
 
-    def requested(self, experiment: int, request: str) -> list[Entry]:
-        return [entry for entry in self._store.entries if (entry.experiment, entry.request) == (experiment, request)]
+    def requested(self, requests: Sequence[Requested]) -> dict[Requested, list[Entry]]:
+        found: dict[Requested, list[Entry]] = {}
+        for entry in sorted(self._store.entries, key=lambda one: one.position or 0):
+            if entry.request is not None and (entry.experiment, entry.request) in requests:
+                found.setdefault((entry.experiment, entry.request), []).append(entry)
+        return found
 
     def decisions(self, experiment: int, after: int, limit: int) -> list[Found]:
         return [self._found(entry) for entry in self._of(experiment, after, limit, (EntryKind.DECIDED,))]

@@ -5,24 +5,30 @@ The program `relay.py PATH PORT` forwards from a Unix socket to a port of the ne
 
 import socket
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from queue import SimpleQueue
 from threading import Event, Thread
 
 LOOPBACK = "127.0.0.1"
 
 
 class Relay:
-    """Forwards connections from `listening` to a port on this machine. Data sent during a cut arrives late."""
+    """Forwards connections from `listening` to a port on this machine. Data sent during a cut arrives late.
 
-    def __init__(self, listening: socket.socket, port: int) -> None:
+    With a `delay` all data arrive so many seconds later, in each direction, as over a long cable.
+    """
+
+    def __init__(self, listening: socket.socket, port: int, delay: float = 0.0) -> None:
+        self._delay = delay
         self._listening, self._port, self._is_whole, self._ends = listening, port, Event(), list[socket.socket]()
         self._is_whole.set()
         self._mark, self._times = b"", 0
         self._start(self._accept)
 
     @staticmethod
-    def _start(target: "object", *arguments: socket.socket) -> None:
+    def _start(target: "object", *arguments: object) -> None:
         Thread(target=target, args=arguments, daemon=True).start()  # type: ignore[arg-type]
 
     def cut(self) -> None:
@@ -61,6 +67,7 @@ class Relay:
             self._pass_on(far, near)
 
     def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
+        send = self._late(target) if self._delay else target.sendall
         with suppress(OSError):  # one side is closed
             while data := source.recv(65536):
                 if self._times and self._mark in data:
@@ -68,11 +75,25 @@ class Relay:
                     if not self._times:
                         self.cut()
                 self._is_whole.wait()
-                target.sendall(data)
+                send(data)
         self._is_whole.wait()
         for end in (source, target):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
+
+    def _late(self, target: socket.socket) -> Callable[[bytes], object]:
+        """Return a function that sends data to the target after the delay."""
+        waiting: SimpleQueue[tuple[float, bytes]] = SimpleQueue()
+
+        def send_each() -> None:
+            with suppress(OSError):  # closed
+                while True:
+                    due, data = waiting.get()
+                    time.sleep(max(0.0, due - time.monotonic()))
+                    target.sendall(data)
+
+        self._start(send_each)
+        return lambda data: waiting.put((time.monotonic() + self._delay, data))
 
 
 def listen_on_loopback() -> socket.socket:
@@ -81,10 +102,10 @@ def listen_on_loopback() -> socket.socket:
 
 
 @contextmanager
-def relay_to(port: int) -> Iterator[tuple[Relay, int]]:
+def relay_to(port: int, delay: float = 0.0) -> Iterator[tuple[Relay, int]]:
     """Run a relay to this port. Yields it with its own port."""
     listening = listen_on_loopback()
-    relay = Relay(listening, port)
+    relay = Relay(listening, port, delay)
     yield relay, listening.getsockname()[1]
     relay.close()
 

@@ -31,7 +31,7 @@ def create_key(
     notes = " The store is new. `belated serve --store` must name the same." if is_missing(store) else ""
     with closing(open_journal(store)) as journal:
         key = service_keys.create(journal, scope, experiment)
-        if experiment is not None and journal.named(experiment) is None:
+        if experiment is not None and not journal.named([experiment]):
             notes += f" There is no experiment {experiment!r} yet."
     hint = f"A key for the store {shown(store)}.{notes} It is shown only once."
     Console(stderr=True).print(hint, soft_wrap=True, highlight=False)

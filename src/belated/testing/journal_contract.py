@@ -104,9 +104,10 @@ class JournalContract:
         assert [entry.revision for entry in journal.events(1, 0, 10)] == [None, None, None, 1]
 
     def test_an_experiment_is_found_by_its_name(self, journal: Journal) -> None:
-        assert journal.named("one") is None
+        assert journal.named(["one"]) == journal.named([]) == {}
         [one, two] = journal.append([created("one"), created("naïve \U0001f600")])
-        assert (journal.named("one"), journal.named("naïve \U0001f600"), journal.named("On")) == (one, two, None)
+        assert journal.named(["naïve \U0001f600"]) == {"naïve \U0001f600": two}
+        assert journal.named(["On", "one", "naïve \U0001f600", "one"]) == {"one": one, "naïve \U0001f600": two}
 
     @pytest.mark.parametrize("limit", [1, 2, 3, 100])
     def test_every_list_can_be_read_in_pages(self, journal: Journal, limit: int) -> None:
@@ -138,8 +139,18 @@ class JournalContract:
     def test_a_request_is_found_in_its_order_and_its_experiment_only(self, journal: Journal) -> None:
         journal.append([created("one"), created("two")])
         journal.append([decided(1, i + 1, key="k", position=i) for i in range(250)])
-        assert [entry.position for entry in journal.requested(1, "k")] == list(range(250))
-        assert journal.requested(1, "K") == journal.requested(2, "k") == []
+        assert [entry.position for entry in journal.requested([(1, "k")])[1, "k"]] == list(range(250))
+        assert journal.requested([(1, "K"), (2, "k")]) == journal.requested([]) == {}
+
+    def test_many_requests_are_found_at_once(self, journal: Journal) -> None:
+        journal.append([created("one"), created("two")])
+        made = [(1 + number % 2, f"naïve ☕ {number // 2}") for number in range(300)]
+        journal.append([decided(pair[0], 1, key=pair[1], position=at) for pair in made for at in (1, 0)])
+        unknown = [(3, "naïve ☕ 0"), (1, "naïve ☕ 150"), (2, "")]
+        found = journal.requested([*unknown, *made])
+        assert set(found) == set(made)
+        assert all([one.position for one in entries] == [0, 1] for entries in found.values())
+        assert all((one.experiment, one.request) == pair for pair, entries in found.items() for one in entries)
 
     def test_many_at_once(self, journal: Journal) -> None:
         journal.append([created("one")])

@@ -162,7 +162,8 @@ def is_kept(engine: Engine, fact: Chosen) -> bool:
     experiment = engine.fold.by_name.get(fact.experiment)
     if experiment is None:
         return False
-    under = [one for one in engine.journal.requested(experiment.seq, fact.key) if one.position == fact.position]
+    asked = experiment.seq, fact.key
+    under = [one for one in engine.journal.requested([asked]).get(asked, []) if one.position == fact.position]
     return [
         (ids.encode(one.at, one.seq, one.nonce or 0), experiment.arms[one.arm or 0], one.probability, one.round)
         for one in under

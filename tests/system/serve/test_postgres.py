@@ -34,9 +34,10 @@ SECRETS = (PASSWORD, PASSWORD.replace("%40", "@"), "ss-word")
 CALLS: dict[str, Callable[[Journal], Any]] = {
     "append": lambda journal: journal.append([decided(1, 5)]),
     "last": lambda journal: journal.last(),
-    "named": lambda journal: journal.named("one"),
+    "named": lambda journal: journal.named(["one"]),
     "read": lambda journal: journal.read(0, 10),
     "find": lambda journal: journal.find([1]),
+    "requested": lambda journal: journal.requested([(1, "k")]),
     "save": lambda journal: journal.save(Snapshot(1, 1, b"")),
     "keys": lambda journal: journal.keys(),
     "add_key": lambda journal: journal.add_key(Key("b", b"", "admin", None, 1)),

@@ -207,7 +207,7 @@ def test_one_key_at_two_servers_at_the_same_moment(fleet: Fleet, size: int) -> N
     one, two, _ = fleet.all
     one.create()
     first = one.decide(size=size, key="k")
-    looks = blind_once(two, "requested", lambda _: [])
+    looks = blind_once(two, "requested", lambda _: {})
     assert [decision.id for decision in two.decide(size=size, key="k")] == [decision.id for decision in first]
     assert looks == [2]
     fleet.agree()
@@ -219,7 +219,7 @@ def test_one_key_for_another_number_leaves_nothing_behind(fleet: Fleet, size: in
     one, two, _ = fleet.all
     one.create()
     one.decide(size=4, key="k")
-    blind_once(two, "requested", lambda _: [])
+    blind_once(two, "requested", lambda _: {})
     other = Ask("layout", 2)
     refused, answered = two.engine.process([Ask("layout", size, "k"), other])
     assert isinstance(refused, Refusal)
@@ -279,8 +279,8 @@ def test_who_is_always_too_late_is_asked_to_come_again(fleet: Fleet, monkeypatch
     one, two, _ = fleet.all
     one.create()
     one.decide(key="k")
-    monkeypatch.setattr(two.engine.journal, "requested", lambda *_: [])
-    monkeypatch.setattr(two.engine.journal, "named", lambda *_: None)
+    monkeypatch.setattr(two.engine.journal, "requested", lambda *_: {})
+    monkeypatch.setattr(two.engine.journal, "named", lambda *_: {})
     late, other = two.engine.process([Ask("layout", 1, "k"), Create(Settings("new", ["a", "b"]))])
     assert isinstance(late, Refusal)
     assert late.kind == "not_found"
@@ -309,9 +309,9 @@ def test_two_servers_create_one_experiment(fleet: Fleet) -> None:
     one, two, three = fleet.all
     settings = Settings("layout", ["a", "b"])
     assert one.do(Create(settings))[1]
-    blind_once(two, "named", lambda _: None)
+    blind_once(two, "named", lambda _: {})
     assert not two.do(Create(settings))[1]
-    blind_once(three, "named", lambda _: None)
+    blind_once(three, "named", lambda _: {})
     assert three.do(Create(Settings("layout", ["a", "c"]))).kind == "conflict"
     fleet.agree()
 

@@ -10,6 +10,7 @@ The engine is synchronous and knows no HTTP. One thread calls it. Other threads 
 import logging
 import time
 from collections.abc import Callable, Sequence
+from itertools import islice
 from threading import RLock
 from typing import Final, final
 
@@ -28,7 +29,7 @@ from belated.serve.engine.drawing import DrawnBatch, draw
 from belated.serve.engine.expiry import Expiry
 from belated.serve.engine.feedback import is_of, judge, look_up
 from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Request, Result, Tell
-from belated.serve.store.journal import PAGE, Conflict, Journal
+from belated.serve.store.journal import PAGE, Conflict, Journal, Requested
 from belated.serve.store.loading import load
 
 SNAPSHOT_EVERY: Final = 50_000  # entries, or more if so many decisions are open that a snapshot takes long to write
@@ -60,6 +61,7 @@ class Engine:
         self._clock_lag: int | None = None  # microseconds by which the clock is behind the journal
         self._next_sum = 0.0  # when all entries after the witness may be summed again
         self._deadline = 0.0  # until when the present group of requests may wait for the journal
+        self._expects_repeats = False  # whether the last group had an Idempotency-Key that was used before
 
     @property
     def unsnapshotted(self) -> int:
@@ -120,10 +122,15 @@ class Engine:
                     raise behind(self.fold.seq, seq)
                 time.sleep(0.002)
 
-    def _meet(self, name: str) -> None:
-        """Learn of an experiment that another server has just created."""
-        if name not in self.fold.by_name and (seq := self.journal.named(name)) is not None:
-            self._reach(seq)
+    def _meet(self, name: str, created: dict[str, int]) -> None:
+        """Learn of an experiment that another server has just created, as `_created` says."""
+        if name in created:
+            self._reach(created[name])
+
+    def _created(self, names: set[str]) -> dict[str, int]:
+        """Return the experiments among these that are in the journal, but that this server has not read of yet."""
+        unknown = [name for name in names if name not in self.fold.by_name]
+        return self.journal.named(unknown) if unknown else {}
 
     def process(self, requests: Sequence[Request]) -> list[Result]:
         """Carry out and answer each request. Raises a StoreError if it is not certain that they are on disk."""
@@ -167,7 +174,7 @@ class Engine:
         """Return the experiment, and whether the request has changed anything."""
         name = request.settings.name if isinstance(request, Create) else request.name
         for _ in range(MAX_OVERTAKEN):
-            self._meet(name)
+            self._meet(name, self._created({name}))
             entry = administration.entry_of(request, self.fold, self.now())
             if entry is None:
                 return self.fold.by_name[name], False
@@ -193,13 +200,14 @@ class Engine:
             judged = self._judge(told, entries)
             try:
                 written = self._append(entries)
-            except Conflict:  # another server got the same key or report, so look at all of them again
+            except Conflict:  # a key was used before, or another server got the same report. Look at all of them.
+                self._expects_repeats = True
                 continue
             for index, first, size in drawn:
                 results[index] = Answers(list(map(self._decided, written[first : first + size])), replayed=False)
             for index, statuses in judged:
                 results[index] = statuses
-            self._replay_twins(asked, results)
+            self._replay_twins(asked, drawn, written, results)
             return
         for index in indices:
             results[index] = try_later("this could not be written because other servers were always faster")
@@ -207,9 +215,14 @@ class Engine:
     def _draw(self, asked: list[tuple[int, Ask]], entries: list[Entry], results: list[Result]) -> list[DrawnBatch]:
         """Answer repeated requests from the journal, and append entries for the others."""
         waiting: dict[int, list[tuple[int, Ask]]] = {}
-        keys: set[tuple[int, str]] = set()
+        keys: set[Requested] = set()
+        created = self._created({request.name for _, request in asked})
         for index, request in asked:
-            results[index] = self._guarded(self._known, request)
+            results[index] = self._guarded(self._introduce, request.name, created)
+        known = [(index, request) for index, request in asked if results[index] is None]
+        earlier = self._earlier([request for _, request in known])
+        for index, request in known:
+            results[index] = self._guarded(self._known, request, earlier)
             if results[index] is None:
                 number, key = self.fold.by_name[request.name].seq, request.key
                 if key is None or (number, key) not in keys:
@@ -220,18 +233,32 @@ class Engine:
             drawn += draw(self.fold.experiments[number], ones, entries, at, self.fold.seq, self._generator)
         return drawn
 
-    def _known(self, request: Ask) -> Answers | None:
+    def _introduce(self, name: str, created: dict[str, int]) -> None:
+        """Raise a Refusal if there is no experiment of this name, or this server cannot read of it yet."""
+        self._meet(name, created)
+        find(self.fold, name)
+
+    def _earlier(self, requests: list[Ask]) -> dict[Requested, list[Entry]]:
+        """Return what earlier requests with the same keys got, where that has to be known before the append.
+
+        A new key needs no look-up, because the append of a used one is a Conflict, after which all keys are looked up.
+        They are also looked up beforehand while repeats come, and if the experiment makes no more decisions.
+        """
+        keyed = [(self.fold.by_name[one.name], one.key) for one in requests if one.key is not None]
+        wanted = {(one.seq, key) for one, key in keyed if self._expects_repeats or one.closed_at is not None}
+        if not wanted:
+            return {}
+        found = self.journal.requested(list(wanted))
+        self._expects_repeats = self._expects_repeats and bool(found)
+        return found
+
+    def _known(self, request: Ask, earlier: dict[Requested, list[Entry]]) -> Answers | None:
         """Return what an earlier request with the same key got. Raises a Refusal if there can be no decision."""
-        self._meet(request.name)
         experiment = find(self.fold, request.name)
-        if request.key is not None and (earlier := self.journal.requested(experiment.seq, request.key)):
-            return self._answer_again(request, earlier)
+        if request.key is not None and (made := earlier.get((experiment.seq, request.key))):
+            return self._answer_again(request, made)
         find_running(self.fold, request.name)
         return None
-
-    def _replay(self, request: Ask) -> Answers:
-        experiment = find(self.fold, request.name)
-        return self._answer_again(request, self.journal.requested(experiment.seq, request.key or ""))
 
     def _answer_again(self, request: Ask, earlier: list[Entry]) -> Answers:
         if len(earlier) != request.size:
@@ -242,11 +269,17 @@ class Engine:
             self._reach(max(entry.seen or 0 for entry in earlier))
         return Answers([self._decided(entry) for entry in earlier], replayed=True)
 
-    def _replay_twins(self, asked: list[tuple[int, Ask]], results: list[Result]) -> None:
+    def _replay_twins(
+        self, asked: list[tuple[int, Ask]], drawn: list[DrawnBatch], written: list[Entry], results: list[Result]
+    ) -> None:
         """Give requests whose key came twice in one group what the first one got."""
-        for index, request in asked:
-            if results[index] is None:
-                results[index] = self._guarded(self._replay, request)
+        twins = [(index, request) for index, request in asked if results[index] is None]
+        if twins:
+            requests = dict(asked)
+            firsts = {index: (requests[index].name, requests[index].key) for index, _, _ in drawn}
+            made = {firsts[index]: written[first : first + size] for index, first, size in drawn}
+            for index, request in twins:
+                results[index] = self._guarded(self._answer_again, request, made[request.name, request.key])
 
     def _decided(self, entry: Entry) -> Decided:
         experiment = self.fold.experiments[entry.experiment]
@@ -256,12 +289,14 @@ class Engine:
 
     def _judge(self, told: list[tuple[int, Tell]], entries: list[Entry]) -> list[tuple[int, list[str | Refusal]]]:
         """Judge every report, and append an entry for each that says something new."""
+        if not told:
+            return []
         at, judged = self.now(), []
+        found = iter(look_up([report.decision_id for _, request in told for report in request.reports], self.journal))
         news: dict[int, Entry] = {}  # by decision: its newest outcome in this group
         for index, request in told:
-            found = look_up([report.decision_id for report in request.reports], self.journal)
             statuses: list[str | Refusal] = []
-            for report, one in zip(request.reports, found, strict=True):
+            for report, one in zip(request.reports, islice(found, len(request.reports)), strict=True):
                 try:
                     status, entry = self._judge_one(report, one, request.only, news, at)
                 except Refusal as refusal:

@@ -47,7 +47,8 @@ def judge(report: OutcomeReport, found: Found, fold: Fold, at: int) -> tuple[Sta
 def look_up(decision_ids: list[str], journal: Journal) -> list[Found | None]:
     """Return the decisions of these ids, and None for each id that has none."""
     wanted = [ids.decode(text) for text in decision_ids]
-    found = journal.find(list({one.seq for one in wanted if one is not None}))
+    seqs = list({one.seq for one in wanted if one is not None})
+    found = journal.find(seqs) if seqs else {}
     return [_match(one, found) for one in wanted]
 
 

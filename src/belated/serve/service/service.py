@@ -154,7 +154,7 @@ class Service:
     def find(self, name: str) -> Experiment:
         """Return an experiment, or raise a Refusal. Blocks, unless the service `knows` the name."""
         if not self.knows(name):
-            self._require(self._reader.ask(lambda journal: journal.named(name)) or 0)
+            self._require(self._reader.ask(lambda journal: journal.named([name])).get(name, 0))
         with self._engine.lock:
             return administration.find(self._engine.fold, name)
 

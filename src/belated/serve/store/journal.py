@@ -34,6 +34,9 @@ class Key(NamedTuple):
     revoked_at: int | None = None
 
 
+Requested = tuple[int, str]  # an experiment, and the Idempotency-Key that decisions of it were asked with
+
+
 class Journal(ABC):
     """An append-only list of entries, ordered by `seq`.
 
@@ -66,8 +69,8 @@ class Journal(ABC):
         """Return the number of the newest committed entry, or 0. `read` may not return that entry yet."""
 
     @abstractmethod
-    def named(self, name: str) -> int | None:
-        """Return the number of the experiment of this name, even if `read` does not return it yet."""
+    def named(self, names: Sequence[str]) -> dict[str, int]:
+        """Return the numbers of the experiments of these names, even if `read` does not return them yet."""
 
     @abstractmethod
     def read(self, after: int, limit: int) -> list[Entry]:
@@ -78,8 +81,8 @@ class Journal(ABC):
         """Return the decisions with these numbers. Other numbers are left out."""
 
     @abstractmethod
-    def requested(self, experiment: int, request: str) -> list[Entry]:
-        """Return the decisions made for this Idempotency-Key, in order."""
+    def requested(self, requests: Sequence[Requested]) -> dict[Requested, list[Entry]]:
+        """Return the decisions made for each of these requests, in order. Requests without decisions are left out."""
 
     @abstractmethod
     def decisions(self, experiment: int, after: int, limit: int) -> list[Found]:

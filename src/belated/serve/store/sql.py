@@ -1,7 +1,7 @@
 """What the SQL journals share: statements, and entries as rows. Parameters are written $1, $2, ..."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -9,7 +9,7 @@ from belated.errors import StoreError
 from belated.serve.domain.entries import COLUMNS, Entry, EntryKind, Found
 from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import LOW_BITS, Mark
-from belated.serve.store.journal import Journal, Key
+from belated.serve.store.journal import Journal, Key, Requested
 
 CREATED: Final = int(EntryKind.CREATED)
 DECIDED: Final = int(EntryKind.DECIDED)
@@ -104,6 +104,14 @@ def held(mark: Mark) -> tuple[int, ...]:
     return mark.n_after, mark.seqs, mark.times, mark.since, *mark.newest, *mark.witness
 
 
+def by_request(rows: Iterable[Sequence[Any]]) -> dict[Requested, list[Entry]]:
+    """Gather rows by the request that they were made for."""
+    found: dict[Requested, list[Entry]] = {}
+    for entry in map(entry_of, rows):
+        found.setdefault((entry.experiment, entry.request or ""), []).append(entry)
+    return found
+
+
 class SQLJournal(Journal):
     """The reading half of a journal in an SQL database. A store says how to run a statement."""
 
@@ -121,9 +129,6 @@ class SQLJournal(Journal):
 
     def last(self) -> int:
         return int(self._rows("SELECT coalesce(max(seq), 0) FROM journal")[0][0])
-
-    def requested(self, experiment: int, request: str) -> list[Entry]:
-        return self._entries("experiment = $1 AND request = $2 ORDER BY position", experiment, request)
 
     def decisions(self, experiment: int, after: int, limit: int) -> list[Found]:
         where = f"WHERE d.experiment = $1 AND d.seq > $2 AND d.kind = {DECIDED} ORDER BY d.seq LIMIT $3"

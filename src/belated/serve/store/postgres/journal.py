@@ -12,7 +12,7 @@ from belated.errors import HistoryLost, StoreError, StoreUnreachable
 from belated.serve.domain.entries import COLUMNS, Entry, EntryKind, Found, with_seq
 from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import Mark
-from belated.serve.store.journal import NO_MARK, Conflict, Journal, Key
+from belated.serve.store.journal import NO_MARK, Conflict, Journal, Key, Requested
 from belated.serve.store.postgres.arrays import Array, array
 from belated.serve.store.postgres.connection import Connection, Link
 from belated.serve.store.postgres.schema import check_version
@@ -26,6 +26,7 @@ from belated.serve.store.sql import (
     NEWEST_SAVED,
     REVOKE_KEY,
     SQLJournal,
+    by_request,
     entry_of,
     found_of,
     held,
@@ -70,6 +71,12 @@ SELECT pg_snapshot_xmin(now)::text::bigint, xmax::text::bigint + age(xmax::xid)
 FROM pg_current_snapshot() AS now, pg_snapshot_xmax(now) AS xmax
 """
 READ: Final = f"{ENTRY} WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3"
+# LATERAL with an order makes PostgreSQL use the index for each request, whatever it knows of the table.
+REQUESTED: Final = f"""
+SELECT made.* FROM unnest($1::bigint[], $2::text[]) AS asked (experiment, request), LATERAL (
+    {ENTRY} j WHERE j.experiment = asked.experiment AND j.request = asked.request ORDER BY position
+) AS made
+"""  # noqa: S608
 DAMAGE: Final = {
     "the index {} is invalid. REINDEX it.": """
         SELECT indexrelid::regclass::text FROM pg_index
@@ -180,9 +187,12 @@ class PostgresJournal(SQLJournal):
             raise StoreUnreachable(f"the store {self._link.name} warns: {', '.join(self._link.warnings)}")
         return seqs
 
-    def named(self, name: str) -> int | None:
-        found = self._rows("SELECT seq FROM journal WHERE name = $1", (_digest(name),))
-        return found[0][0] if found else None
+    def named(self, names: Sequence[str]) -> dict[str, int]:
+        by_digest = {_digest(name): name for name in names}
+        found = self._rows(
+            "SELECT name, seq FROM journal WHERE name = ANY($1::bytea[])", (array("bytea", [*by_digest]),)
+        )
+        return {by_digest[digest]: seq for digest, seq in found}
 
     def read(self, after: int, limit: int) -> list[Entry]:
         with self._link.using("read") as connection:
@@ -237,6 +247,10 @@ class PostgresJournal(SQLJournal):
     def claim_snapshots(self) -> bool:
         [(is_claimed,)] = self._rows("SELECT pg_try_advisory_lock($1)", (SNAPSHOT_LOCK,))
         return bool(is_claimed)
+
+    def requested(self, requests: Sequence[Requested]) -> dict[Requested, list[Entry]]:
+        experiments, keys = zip(*requests, strict=True) if requests else ((), ())
+        return by_request(self._rows(REQUESTED, (array("bigint", experiments), array("text", keys))))
 
     def save(self, snapshot: Snapshot) -> None:
         for statements in saving(snapshot):  # a long transaction would hide newer entries from all servers

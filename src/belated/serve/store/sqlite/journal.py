@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, Final, TypeVar, final
 
 import apsw
 
@@ -12,12 +12,24 @@ from belated.errors import HistoryLost, StoreError, StoreUnreachable
 from belated.serve.domain.entries import COLUMNS, Entry, Found
 from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import Mark
-from belated.serve.store.journal import NO_MARK, Conflict, Journal, Key
-from belated.serve.store.sql import ADD_KEY, CREATED, DECIDED, FOUND, HELD, REVOKE_KEY, SQLJournal, found_of
+from belated.serve.store.journal import NO_MARK, Conflict, Journal, Key, Requested
+from belated.serve.store.sql import (
+    ADD_KEY,
+    CREATED,
+    DECIDED,
+    ENTRY,
+    FOUND,
+    HELD,
+    REVOKE_KEY,
+    SQLJournal,
+    by_request,
+    found_of,
+)
 from belated.serve.store.sqlite.files import StoreFiles
 from belated.serve.store.sqlite.schema import SCHEMA_VERSION, connect, create, transaction, use_wal, version_of
 from belated.serve.store.sqlite.snapshot_file import SnapshotFile
 
+T = TypeVar("T")
 ROWS_AT_ONCE: Final = (
     100  # rows in one statement, which takes the interpreter's lock less often than a statement for each
 )
@@ -27,6 +39,11 @@ ROW: Final = f"({', '.join('?' * len(COLUMNS))})"
 
 def _is_conflict(error: BaseException | None) -> bool:
     return getattr(error, "extendedresult", 0) == apsw.SQLITE_CONSTRAINT_UNIQUE
+
+
+def _parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Split items into parts for one statement each."""
+    return (items[start : start + ROWS_AT_ONCE] for start in range(0, len(items), ROWS_AT_ONCE))
 
 
 @final
@@ -138,8 +155,7 @@ class SQLiteJournal(SQLJournal):
     def _insert(self, entries: Sequence[Entry], first: int | None) -> None:
         """Insert entries, numbered from `first` on or with their own numbers."""
         seq = first or 0
-        for start in range(0, len(entries), ROWS_AT_ONCE):
-            part = entries[start : start + ROWS_AT_ONCE]
+        for part in _parts(entries):
             values: list[Any] = []
             for e in part:
                 seq = e.seq if first is None else seq
@@ -163,17 +179,19 @@ class SQLiteJournal(SQLJournal):
         with self._explained("written"), transaction(self._db):
             yield
 
-    def named(self, name: str) -> int | None:
-        where = f"WHERE kind = {CREATED} AND json_extract(body, '$.name') = $1"
-        return next((row[0] for row in self._rows(f"SELECT seq FROM journal {where}", (name,))), None)  # noqa: S608
+    def named(self, names: Sequence[str]) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for part in _parts(names):
+            where = f"WHERE kind = {CREATED} AND json_extract(body, '$.name') IN ({', '.join('?' * len(part))})"
+            found.update(self._rows(f"SELECT json_extract(body, '$.name'), seq FROM journal {where}", part))  # noqa: S608
+        return found
 
     def read(self, after: int, limit: int) -> list[Entry]:
         return self._entries("seq > $1 ORDER BY seq LIMIT $2", after, limit)
 
     def find(self, seqs: Sequence[int]) -> dict[int, Found]:
         found = {}
-        for start in range(0, len(seqs), ROWS_AT_ONCE):
-            part = seqs[start : start + ROWS_AT_ONCE]
+        for part in _parts(seqs):
             where = f"WHERE d.seq IN ({', '.join('?' * len(part))}) AND d.kind = {DECIDED}"
             found.update({row[3]: found_of(row) for row in self._rows(f"{self.joined} {where}", part)})
         return found
@@ -186,6 +204,14 @@ class SQLiteJournal(SQLJournal):
 
     def claim_snapshots(self) -> bool:
         return self._snapshots.claim()
+
+    def requested(self, requests: Sequence[Requested]) -> dict[Requested, list[Entry]]:
+        found: dict[Requested, list[Entry]] = {}
+        for part in _parts(requests):
+            asked = f"(experiment, request) IN (VALUES {', '.join(['(?, ?)'] * len(part))})"
+            where = f"WHERE {asked} AND request IS NOT NULL ORDER BY position"
+            found.update(by_request(self._rows(f"{ENTRY} {where}", list(chain.from_iterable(part)))))
+        return found
 
     def save(self, snapshot: Snapshot) -> None:
         self._snapshots.save(snapshot)
