@@ -8,7 +8,8 @@ import math
 import random
 import time
 import uuid
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, Self, TypeVar, final, overload
 from urllib.parse import quote
 
@@ -26,6 +27,7 @@ T = TypeVar("T")
 RETRIES: Final = 6
 FIRST_PAUSE: Final = 0.1  # seconds, doubled after every failure
 LONGEST_PAUSE: Final = 5.0  # seconds
+CONFLICT: Final = 409
 TRANSIENT: Final = (429, 502, 503, 504)  # status codes that a retry may fix
 
 
@@ -51,12 +53,16 @@ class ServiceDecision(NamedTuple):
 
 
 class Report(NamedTuple):
-    """The outcome of a decision, for `tell_batch`. Give a reward or a loss, as the experiment declares."""
+    """The outcome of a decision, for `tell_batch`. Give a reward or a loss, as the experiment declares.
+
+    An amendment may name the revision of the outcome that it replaces. Otherwise the client asks for it.
+    """
 
     decision: ServiceDecision | str
     reward: float | None = None
     loss: float | None = None
     amend: bool = False
+    revision: int | None = None
 
 
 Flow = Generator["Sent | float", "httpx.Response | httpx.TransportError | None", T]
@@ -85,7 +91,7 @@ def error_of(got: "httpx.Response | httpx.TransportError | None") -> ServiceErro
         return ServiceError(0, f"the service{where} does not answer", str(got))
     try:
         problem = got.json()
-        return ServiceError(got.status_code, problem["title"], problem.get("detail", ""))
+        return ServiceError(got.status_code, problem["title"], problem.get("detail", ""), problem.get("revision"))
     except (ValueError, KeyError, TypeError):
         return ServiceError(got.status_code, got.reason_phrase or "not an answer of this service", got.text[:200])
 
@@ -111,7 +117,10 @@ def outcome_body(report: Report) -> dict[str, Any]:
     if not math.isfinite(as_float(value)):
         raise InvalidInput(f"a {name} must be a finite number, got {value!r}")
     number = value if type(value) in (int, float) else as_float(value)  # NumPy's numbers are not JSON
-    return {name: number, **({"amend": True} if report.amend else {})}
+    if report.revision is not None and not report.amend:
+        raise InvalidInput(f"only an amendment has a revision, got {report.revision!r} without amend=True")
+    known = {} if report.revision is None else {"revision": report.revision}
+    return {name: number, **({"amend": True} if report.amend else {}), **known}
 
 
 @final
@@ -149,10 +158,57 @@ class Flows:
         path = f"/v1/decisions/{quote(id_of(report.decision), safe='')}/feedback"
         return self._do(Sent("POST", path, outcome_body(report)), lambda got: str(got["status"]))
 
+    def amend(self, report: Report) -> Flow[str]:
+        """Replace an outcome, and say which. A plain report finds out the revision, and copies of it change nothing."""
+        if report.revision is None:
+            try:
+                return (yield from self.tell(report._replace(amend=False)))
+            except ServiceError as error:
+                if error.status != CONFLICT:
+                    raise
+                report = report._replace(revision=error.revision)
+        return (yield from self.tell(report))
+
     def tell_batch(self, reports: "Iterable[Report | Mapping[str, Any]]") -> Flow[list[dict[str, Any]]]:
         named = [Report(**one) if isinstance(one, Mapping) else one for one in reports]
-        bodies = [{"decision_id": id_of(one.decision), **outcome_body(one)} for one in named]
+        if not any(map(is_uninformed, named)):
+            return (yield from self._tell_all(named))
+        results: dict[int, dict[str, Any]] = {}
+        for turn in turns(named):  # in each, a decision has one report, because its revision depends on those before
+            results |= yield from self._amend_all({index: named[index] for index in turn})
+        return [results[index] for index in range(len(named))]
+
+    def _amend_all(self, reports: dict[int, Report]) -> Flow[dict[int, dict[str, Any]]]:
+        """As `amend`, for reports of different decisions."""
+        plain = [one._replace(amend=False) if is_uninformed(one) else one for one in reports.values()]
+        results = dict(zip(reports, (yield from self._tell_all(plain)), strict=True))
+        again = {
+            index: reports[index]._replace(revision=result["problem"].get("revision"))
+            for index, result in results.items()
+            if is_uninformed(reports[index]) and result.get("problem", {}).get("status") == CONFLICT
+        }
+        if again:
+            results |= zip(again, (yield from self._tell_all([*again.values()])), strict=True)
+        return results
+
+    def _tell_all(self, reports: list[Report]) -> Flow[list[dict[str, Any]]]:
+        bodies = [{"decision_id": id_of(one.decision), **outcome_body(one)} for one in reports]
         return self._do(Sent("POST", "/v1/feedback", {"reports": bodies}), lambda got: list(got["results"]))
+
+
+def is_uninformed(report: Report) -> bool:
+    """Whether it is an amendment that does not say which revision it replaces."""
+    return report.amend and report.revision is None
+
+
+def turns(reports: list[Report]) -> Iterator[list[int]]:
+    """Yield the indices of the first report of each decision, then of the second, and so on."""
+    counts: Counter[str] = Counter()
+    by_turn: dict[int, list[int]] = {}
+    for index, report in enumerate(reports):
+        by_turn.setdefault(counts[id_of(report.decision)], []).append(index)
+        counts[id_of(report.decision)] += 1
+    yield from by_turn.values()
 
 
 def options(url: str, key: str | None, timeout: float) -> dict[str, Any]:
@@ -232,9 +288,19 @@ class Client:
         """Report many outcomes. Returns a dictionary for each, with its status and any problem."""
         return self._run(self._flows.tell_batch(reports))
 
-    def amend(self, decision: ServiceDecision | str, *, reward: float | None = None, loss: float | None = None) -> str:
-        """Replace the outcome of a decision. Returns "amended", or as `tell` if there is nothing to replace."""
-        return self._run(self._flows.tell(Report(decision, reward, loss, amend=True)))
+    def amend(
+        self,
+        decision: ServiceDecision | str,
+        *,
+        reward: float | None = None,
+        loss: float | None = None,
+        revision: int | None = None,
+    ) -> str:
+        """Replace the outcome of a decision, by default the newest one.
+
+        Returns "amended", "superseded" if another amendment came first, or as `tell` if there is nothing to replace.
+        """
+        return self._run(self._flows.amend(Report(decision, reward, loss, amend=True, revision=revision)))
 
     def close(self) -> None:
         """Close the connections."""
@@ -312,10 +378,15 @@ class AsyncClient:
         return await self._run(self._flows.tell_batch(reports))
 
     async def amend(
-        self, decision: ServiceDecision | str, *, reward: float | None = None, loss: float | None = None
+        self,
+        decision: ServiceDecision | str,
+        *,
+        reward: float | None = None,
+        loss: float | None = None,
+        revision: int | None = None,
     ) -> str:
         """As `Client.amend`."""
-        return await self._run(self._flows.tell(Report(decision, reward, loss, amend=True)))
+        return await self._run(self._flows.amend(Report(decision, reward, loss, amend=True, revision=revision)))
 
     async def close(self) -> None:
         """Close the connections."""

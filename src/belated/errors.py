@@ -72,11 +72,14 @@ class ClusterError(BelatedError):
 
 
 class ServiceError(BelatedError):
-    """The service refused a request or did not answer. It has `status` (0 without an answer), `title` and `detail`."""
+    """The service refused a request or did not answer. It has `status` (0 without an answer), `title` and `detail`.
 
-    def __init__(self, status: int, title: str, detail: str = "") -> None:
-        super().__init__(status, title, detail)
-        self.status, self.title, self.detail = status, title, detail
+    If a report contradicts an earlier one, `revision` is that of the outcome in force.
+    """
+
+    def __init__(self, status: int, title: str, detail: str = "", revision: int | None = None) -> None:
+        super().__init__(status, title, detail, revision)
+        self.status, self.title, self.detail, self.revision = status, title, detail, revision
 
     def __str__(self) -> str:
         return f"{f'{self.status} ' if self.status else ''}{self.title}{f': {self.detail}' if self.detail else ''}"

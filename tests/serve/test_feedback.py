@@ -10,6 +10,7 @@ from belated.serve.domain import ids
 from belated.serve.domain.entries import EntryKind
 from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.settings import OutcomeChoice
+from belated.serve.engine.requests import Tell
 from tests.support.engines import LOSSES, Clock, Driven, counts, last_entry, state
 from tests.support.means import known
 
@@ -65,6 +66,65 @@ def test_an_amendment_of_nothing_is_a_first_report(driven: Driven) -> None:
     assert driven.tell(decision, 0.5, amend=True) == "applied"
 
 
+def test_a_delayed_copy_of_an_amendment_changes_nothing(driven: Driven) -> None:
+    """Whether it names the revision that it replaces, or not."""
+    driven.create()
+    [decision] = driven.decide()
+    plain = OutcomeReport(decision.id, "reward", 0.5, amend=True)
+    first, second, third = (
+        OutcomeReport(decision.id, "reward", value, amend=True, revision=revision)
+        for revision, value in enumerate((0.5, 0.75, 1.0))
+    )
+    assert driven.tell(decision, 0.25) == "applied"
+    assert driven.tell_all([first, first, plain]) == ["amended", "duplicate", "duplicate"]
+    assert driven.tell_all([second]) == ["amended"]
+    before = state(driven)
+    assert driven.tell_all([first, plain, second]) == ["superseded", "conflict", "duplicate"]
+    driven.restart()
+    assert driven.tell_all([first, plain, second]) == ["superseded", "conflict", "duplicate"]
+    assert state(driven) == before
+    assert driven.tell_all([third, second, first]) == ["amended", "superseded", "superseded"]
+    back = OutcomeReport(decision.id, "reward", 0.5, amend=True, revision=3)
+    assert (
+        driven.tell_all([back, second, third, first, plain])
+        == ["amended", "superseded", "superseded"] + ["duplicate"] * 2
+    )
+    assert [one.value for one in driven.engine.journal.history(2)] == [0.25, 0.5, 0.75, 1.0, 0.5]
+
+
+def test_one_of_two_amenders_comes_first_and_the_other_is_told(driven: Driven) -> None:
+    driven.create(reward_wait=WAIT)
+    [decision] = driven.decide()
+    driven.clock.advance(WAIT)
+    driven.engine.expire()
+    told, mine, yours = driven.do(
+        Tell(
+            [
+                OutcomeReport(decision.id, "reward", 0.25, amend=True, revision=0),
+                OutcomeReport(decision.id, "reward", 0.5, amend=True, revision=1),
+                OutcomeReport(decision.id, "reward", 0.75, amend=True, revision=1),
+            ]
+        )
+    )
+    assert (told, mine, yours) == (("late", 1), ("amended", 2), ("superseded", 2))
+    [early] = driven.do(Tell([OutcomeReport(decision.id, "reward", 0.75, amend=True, revision=3)]))
+    assert (early.kind, early.revision) == ("conflict", 2)
+    assert "has the revision 2, not yet 3" in early.detail
+
+
+def test_a_refused_amendment_says_the_revision_to_send(driven: Driven) -> None:
+    driven.create()
+    [decision] = driven.decide()
+    driven.tell(decision, 0.25)
+    [plain] = driven.do(Tell([OutcomeReport(decision.id, "reward", 0.5)]))
+    assert (plain.kind, plain.revision) == ("conflict", 0)
+    assert plain.detail.endswith('Send "amend": true and "revision": 0 to correct it.')
+    driven.tell(decision, 0.5, amend=True)
+    [again] = driven.do(Tell([OutcomeReport(decision.id, "reward", 0.75, amend=True)]))
+    assert (again.kind, again.revision) == ("conflict", 1)
+    assert again.detail.endswith('was amended before, to 0.5. Send "revision": 1 to amend it again.')
+
+
 def test_a_batch_is_judged_in_its_order(driven: Driven) -> None:
     driven.create()
     one, two = driven.decide(size=2)
@@ -77,7 +137,9 @@ def test_a_batch_is_judged_in_its_order(driven: Driven) -> None:
         OutcomeReport(one.id, "reward", 0.5),
         OutcomeReport("nonsense", "reward", 0.5),
         OutcomeReport(one.id, "loss", 0.5),
-        OutcomeReport(one.id, "reward", 0.0, amend=True),
+        OutcomeReport(one.id, "reward", 0.75, amend=True),
+        OutcomeReport(one.id, "reward", 0.75, amend=True, revision=0),
+        OutcomeReport(one.id, "reward", 0.0, amend=True, revision=1),
     ]
     expected = [
         "applied",
@@ -88,6 +150,8 @@ def test_a_batch_is_judged_in_its_order(driven: Driven) -> None:
         "duplicate",
         "not_found",
         "invalid",
+        "conflict",
+        "superseded",
         "amended",
     ]
     assert driven.tell_all(items) == expected

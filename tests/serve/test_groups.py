@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from belated.serve.domain.entries import EntryKind
-from belated.serve.domain.messages import OutcomeReport
+from belated.serve.domain.messages import OutcomeReport, ReportStatus
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import Settings
 from belated.serve.engine.requests import Answers, Ask, Close, Create, Tell
@@ -120,7 +120,7 @@ def test_what_is_drawn_together_knows_nothing_of_what_is_reported_with_it(driven
     before = driven["layout"].distribution().tolist()
     items = [OutcomeReport(one.id, "reward", 0.0) for one in known]
     statuses, drawn = driven.engine.process([Tell(items), Ask("layout", 50)])
-    assert statuses == ["applied"] * 20
+    assert statuses == [ReportStatus("applied", 0)] * 20
     assert isinstance(drawn, Answers)
     assert {one.probability for one in drawn.decisions} <= set(before)
     assert driven["layout"].distribution().tolist() != before
@@ -135,7 +135,7 @@ def test_reports_of_one_decision_in_several_requests(driven: Driven) -> None:
         Tell([OutcomeReport(decision.id, "reward", value, amend)])
         for value, amend in ((1, False), (1, False), (0, True))
     ]
-    assert driven.engine.process(reports) == [["applied"], ["duplicate"], ["amended"]]
+    assert driven.engine.process(reports) == [[("applied", 0)], [("duplicate", 0)], [("amended", 1)]]
     assert driven["layout"].counts.amended == driven["layout"].counts.reported == 1
     assert_sound(driven)
 

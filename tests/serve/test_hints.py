@@ -7,7 +7,6 @@ import pytest
 
 from belated.serve.domain.refusals import Refusal
 from belated.serve.http.calls import Call
-from belated.serve.http.decisions import problem_of_report
 from belated.serve.http.problem_documents import problem_of
 
 
@@ -46,11 +45,7 @@ def test_a_refused_key_says_how_to_send_one() -> None:
     assert problem.headers == {"WWW-Authenticate": "Bearer"}
 
 
-def test_another_outcome_says_how_to_amend() -> None:
-    problem = problem_of_report(Refusal("conflict", "decision 1 was reported with 0.0, now 1.0"))
-    hint = 'Send "amend": true to correct it.'
-    assert (problem.status, problem.detail) == (409, f"decision 1 was reported with 0.0, now 1.0. {hint}")
-
-
-def test_other_refusals_of_a_report_have_no_such_hint() -> None:
-    assert problem_of_report(Refusal("not_found", "no such decision")).detail == "no such decision"
+def test_another_outcome_says_which_revision_it_contradicts() -> None:
+    problem = problem_of(Refusal("conflict", "decision 1 was reported with 0.0, now 1.0.", None, 0))
+    assert (problem.status, problem.document().revision) == (409, 0)
+    assert problem_of(Refusal("not_found", "no such decision")).document().revision is None

@@ -88,7 +88,7 @@ def test_a_group_that_is_cut_off_half_way_leaves_nothing_behind(driven: Driven, 
     answers, statuses, again = driven.engine.process(group)
     assert isinstance(answers, Answers)
     assert isinstance(again, Answers)
-    assert (answers.replayed, statuses, again.replayed) == (False, ["applied"], True)
+    assert (answers.replayed, statuses, again.replayed) == (False, [("applied", 0)], True)
     assert counts(driven) == {"decisions": 3, "reported": 1}
 
 
@@ -111,7 +111,7 @@ def test_a_group_that_is_written_but_not_answered_has_one_effect(driven: Driven)
     driven.engine.catch_up()
     answers, statuses = driven.engine.process(group)
     assert isinstance(answers, Answers)
-    assert (answers.replayed, statuses) == (True, ["duplicate"])
+    assert (answers.replayed, statuses) == (True, [("duplicate", 0)])
     assert counts(driven) == {"decisions": 3, "reported": 1}
 
 

@@ -1,6 +1,6 @@
 """An engine for tests, with a manual clock and a seeded generator."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, OutcomeChoice, Settings
 from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.engine.engine import Engine
+from belated.serve.engine.feedback import look_up
 from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Tell
 from belated.serve.service.views import StoreView
 from belated.serve.store.journal import Journal
@@ -83,13 +84,13 @@ class Driven:
         return result.decisions
 
     def tell(self, decision: Decided | str, value: float, *, word: str = "reward", amend: bool = False) -> Any:
-        """The status of a report, or the kind of its refusal."""
+        """The status of a report, or the kind of its refusal. An amendment replaces the newest outcome."""
         id = decision if isinstance(decision, str) else decision.id
-        return self.tell_all([OutcomeReport(id, word, value, amend)])[0]
+        return self.tell_all(informed([OutcomeReport(id, word, value, amend)], self.engine.journal))[0]
 
     def tell_all(self, items: list[OutcomeReport], only: str | None = None) -> list[Any]:
-        """The same for many reports in one request."""
-        return [one.kind if isinstance(one, Refusal) else one for one in self.do(Tell(items, only))]
+        """The same for many reports in one request. Amendments are sent as they are."""
+        return [one.kind if isinstance(one, Refusal) else one.status for one in self.do(Tell(items, only))]
 
     def change(self, name: str = "layout", *, add: tuple[str, ...] = (), retire: tuple[str, ...] = ()) -> Any:
         return self.do(ChangeArms(name, ArmChange(list(add), list(retire))))
@@ -100,6 +101,16 @@ class Driven:
     def decisions(self, name: str = "layout") -> list[Found]:
         """All decisions of an experiment from the journal, each with its newest outcome."""
         return self.engine.journal.decisions(self[name].seq, 0, 10**6)
+
+
+def informed(reports: Sequence[OutcomeReport], journal: Journal) -> list[OutcomeReport]:
+    """Add the newest revision to amendments, as the Python client does."""
+    found = look_up([one.decision_id for one in reports], journal)
+    newest = [None if one is None or one.outcome is None else one.outcome.revision for one in found]
+    return [
+        msgspec.structs.replace(report, revision=revision) if report.amend and report.revision is None else report
+        for report, revision in zip(reports, newest, strict=True)
+    ]
 
 
 def last_entry(driven: Driven) -> Any:

@@ -4,7 +4,7 @@ import numpy as np
 
 from belated.serve.domain.messages import Decided, OutcomeReport
 from belated.serve.domain.settings import OutcomeChoice
-from tests.support.engines import Driven
+from tests.support.engines import Driven, informed
 
 NAMES = ("waiting", "patient")
 WORDS = {"waiting": "reward", "patient": "loss"}
@@ -30,7 +30,8 @@ def live(driven: Driven, generator: np.random.Generator, steps: int) -> None:
                 known += driven.decide(name, int(generator.integers(1, 40)))
             case "tell" | "amend" as what if known:
                 picked = [known[index] for index in generator.integers(0, len(known), 5)]
-                driven.tell_all([report(one, generator, amend=what == "amend") for one in picked])
+                reports = [report(one, generator, amend=what == "amend") for one in picked]
+                driven.tell_all(informed(reports, driven.engine.journal))
             case "wait":
                 driven.clock.advance(float(generator.exponential(10)))
                 driven.engine.expire()

@@ -15,6 +15,7 @@ from belated.serve.engine.engine import Engine
 from belated.serve.engine.requests import Answers, Ask, Create, Tell
 from belated.serve.store.journal import Journal, Key
 from tests.support.clients.memory import Memory, disagreement
+from tests.support.engines import informed
 
 PATIENT = Settings("patient", ["blue", "green", "red"])
 HASTY = Settings("hasty", ["left", "right"], reward_wait=5.0, default_outcome=0.0)
@@ -113,11 +114,11 @@ class Work:
         """Report some decisions, for the first time or amended. Then send the same again, which changes nothing."""
         known = [fact.id for fact in self.facts if isinstance(fact, Chosen)]
         sent = [Sent(id, self._random.random()) for id in self._random.sample(known, min(len(known), 4))]
-        items = [OutcomeReport(one.id, "reward", one.value, amend=True) for one in sent]
+        items = informed([OutcomeReport(one.id, "reward", one.value, amend=True) for one in sent], self._journal)
         self.facts += sent
         for expected in ({"applied", "late", "amended"}, {"duplicate"}):
             statuses: Any = self.engine.process([Tell(items)])[0]
-            assert set(statuses) <= expected, statuses
+            assert {one.status for one in statuses} <= expected, statuses
             self.facts += [Told(*one) for one in sent]
 
     def expire(self) -> None:

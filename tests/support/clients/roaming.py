@@ -44,6 +44,7 @@ class RoamingClient:
         self._own: list[Document] = []
         self._common: list[Document] = []
         self._recent: dict[str, Document] = {}
+        self._revisions: dict[str, int] = {}  # of the outcomes, as the last answer said
         self._pending: PendingCall | None = None
 
     def visit(self, url: str) -> None:
@@ -158,7 +159,7 @@ class RoamingClient:
         def take(answer: Document) -> None:
             for decision, result in zip(open, answer["results"], strict=True):
                 assert result["status"] in ("applied", "late", "duplicate"), result
-                self._heard(decision, rewards[decision["decision_id"]], result["status"])
+                self._heard(decision, rewards[decision["decision_id"]], result)
 
         reports = [{"decision_id": id, "reward": reward} for id, reward in rewards.items()]
         return PendingCall("/v1/feedback", {"reports": reports}, None, take)
@@ -173,7 +174,7 @@ class RoamingClient:
         is_certain = self.memory.sent[id] == self.memory.told[id]
         if is_certain and self._random.random() < 0.3:
             return self._tell(decision, self.memory.told[id][-1], expected=("duplicate",))
-        return self._tell(decision, self._random.random(), amend=True, expected=("amended", "duplicate"))
+        return self._tell(decision, self._random.random(), amend=True, expected=("amended", "duplicate", "superseded"))
 
     def _tell(
         self,
@@ -188,13 +189,18 @@ class RoamingClient:
 
         def take(answer: Document) -> None:
             assert answer["status"] in expected, answer
-            self._heard(decision, reward, answer["status"])
+            self._heard(decision, reward, answer)
 
-        return PendingCall(f"/v1/decisions/{id}/feedback", {"reward": reward, "amend": amend}, None, take)
+        body = {"reward": reward, "amend": True, "revision": self._revisions[id]} if amend else {"reward": reward}
+        return PendingCall(f"/v1/decisions/{id}/feedback", body, None, take)
 
-    def _heard(self, decision: Document, reward: float, status: str) -> None:
+    def _heard(self, decision: Document, reward: float, answer: Document) -> None:
         id = decision["decision_id"]
-        self.memory.keep_told(id, reward, status)
+        self._revisions[id] = answer["revision"]
+        if answer["status"] == "superseded":  # by an amendment that was written, but whose answer was lost
+            assert len({*self.memory.sent[id]} - {*self.memory.told[id]}) >= 2
+            return
+        self.memory.keep_told(id, reward, answer["status"])
         self._recent.pop(id, None)
         self._recent[id] = decision
 

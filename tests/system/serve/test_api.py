@@ -91,8 +91,37 @@ def test_another_outcome_says_how_to_amend_it(served: Served) -> None:
     batch = served.post("/v1/feedback", {"reports": [{"decision_id": made["decision_id"], "reward": 0.0}]})
     [result] = batch.json()["results"]
     assert (single.status_code, batch.status_code) == (409, 200)
-    assert single.json()["detail"].endswith('Send "amend": true to correct it.')
+    assert single.json()["detail"].endswith('Send "amend": true and "revision": 0 to correct it.')
+    assert single.json()["revision"] == result["problem"]["revision"] == 0
     assert result["problem"]["detail"] == single.json()["detail"]
+
+
+def test_a_delayed_copy_of_an_amendment_does_not_undo_a_later_one(served: Served) -> None:
+    served.post("/v1/experiments", {**LAYOUT, "name": "copied"})
+    [made] = decide(served, "copied", 1)
+    path = f"/v1/decisions/{made['decision_id']}"
+
+    def send(reward: float, **more: Any) -> tuple[Any, ...]:
+        got = served.post(f"{path}/feedback", {"reward": reward, **more}).json()
+        return got["status"], got["revision"]
+
+    assert send(1.0) == ("applied", 0)
+    assert send(0.5, amend=True, revision=0) == ("amended", 1)
+    assert send(0.25, amend=True, revision=1) == ("amended", 2)
+    assert send(0.5, amend=True, revision=0) == ("superseded", 2)
+    assert send(0.5, amend=True) == (409, 2)
+    assert send(0.5) == (409, 2)
+    assert send(0.25, amend=True, revision=1) == ("duplicate", 2)
+    batch = [{"decision_id": made["decision_id"], "reward": reward, "amend": True, "revision": 2} for reward in (0, 1)]
+    results = served.post("/v1/feedback", {"reports": batch}).json()["results"]
+    assert [(one["status"], one["revision"]) for one in results] == [("amended", 3), ("superseded", 3)]
+    found = served.get(path).json()
+    assert [(one["value"], one["revision"]) for one in found["outcomes"]] == [(1.0, 0), (0.5, 1), (0.25, 2), (0.0, 3)]
+    lonely = served.post(f"{path}/feedback", {"reward": 1, "revision": 3})
+    assert (lonely.status_code, lonely.json()["detail"]) == (
+        422,
+        'the revision 3 is that of an amendment. Send "amend": true too.',
+    )
 
 
 @pytest.mark.parametrize("size", [None, 20])

@@ -116,6 +116,15 @@ def test_every_operation_on_a_real_service(served: Served, kind: type[Client] | 
         assert await done(client.tell(decision, reward=1)) == "applied"
         assert await done(client.tell(decision.id, reward=1)) == "duplicate"
         assert await done(client.amend(decision, reward=0.5)) == "amended"
+        assert await done(client.amend(decision, reward=0.5)) == "duplicate"
+        assert await done(client.amend(decision, reward=0.25)) == "amended"
+        assert await done(client.amend(decision, reward=0.75, revision=1)) == "superseded"
+        assert await done(client.amend(batch[2], reward=0.75)) == "applied"
+        ones = [Report(batch[2], reward=one, amend=True) for one in (0.5, 0.25, 0.25)]
+        again = await done(client.tell_batch([ones[0], Report(decision, reward=1, amend=True), *ones[1:]]))
+        assert [(one["status"], one["revision"]) for one in again] == [
+            *[("amended", 1), ("amended", 3), ("amended", 2), ("duplicate", 2)]
+        ]
         reports: list[Any] = [Report(batch[0], reward=0.0), {"decision": "nonsense", "reward": 1.0}]
         results = await done(client.tell_batch([*reports, Report(batch[1].id, loss=0.5)]))
         assert [one["status"] for one in results] == ["applied", "problem", "problem"]
@@ -212,6 +221,24 @@ def test_a_problem_is_raised_at_once(run: Run, status: int) -> None:
 def test_an_answer_of_something_else_is_told_too(run: Run, answer: httpx.Response) -> None:
     with pytest.raises(ServiceError, match="404 Not Found"):
         run(Faked(answer), lambda client: client.ask("layout"))
+
+
+def test_an_amendment_says_which_revision_it_replaces(run: Run) -> None:
+    """So a copy that comes late changes nothing."""
+    contradicted = httpx.Response(409, json={"title": "Conflict", "status": 409, "revision": 3})
+    amended = httpx.Response(200, json={"status": "amended"})
+    faked = Faked(contradicted, httpx.Response(503), amended)
+    assert run(faked, lambda client: client.amend("7", reward=1)) == "amended"
+    bodies = [request.content for request in faked.requests]
+    assert bodies == [b'{"reward":1}', *[b'{"reward":1,"amend":true,"revision":3}'] * 2]
+    faked = Faked(amended)
+    assert run(faked, lambda client: client.amend("7", reward=1, revision=2)) == "amended"
+    assert faked.requests[0].content == b'{"reward":1,"amend":true,"revision":2}'
+    faked = Faked(httpx.Response(404, json={"title": "Not found", "status": 404}))
+    with pytest.raises(ServiceError, match="404"):
+        run(faked, lambda client: client.amend("7", reward=1))
+    with pytest.raises(InvalidInput, match="only an amendment has a revision, got 2"):
+        run(Faked(), lambda client: client.tell_batch([Report("7", reward=1, revision=2)]))
 
 
 # -- what is sent ---------------------------------------------------------------------------------------------------

@@ -242,6 +242,25 @@ def test_one_report_at_two_servers_at_the_same_moment(fleet: Fleet, value: float
     assert counts(one) == {"decisions": 1, "reported": 1}
 
 
+def test_copies_of_amendments_at_any_server_change_nothing(fleet: Fleet) -> None:
+    one, two, three = fleet.all
+    one.create()
+    [decision] = one.decide()
+    first, second, other = (
+        OutcomeReport(decision.id, "reward", value, amend=True, revision=revision)
+        for revision, value in ((0, 0.5), (1, 0.75), (1, 0.25))
+    )
+    assert one.tell(decision, 1.0) == "applied"
+    assert two.tell_all([first]) == ["amended"]
+    looks = blind_once(three, "find", lambda found: {seq: it._replace(outcome=None) for seq, it in found.items()})
+    assert three.tell_all([second]) == ["amended"]
+    assert looks[0] == 2
+    for server in fleet.all:
+        assert server.tell_all([first, second, other]) == ["superseded", "duplicate", "superseded"]
+    fleet.agree()
+    assert counts(one) == {"decisions": 1, "reported": 1, "amended": 2}
+
+
 def test_a_report_and_the_end_of_its_wait_at_two_servers(fleet: Fleet) -> None:
     one, two, _ = fleet.all
     one.create(reward_wait=10.0, default_outcome=0.0)

@@ -18,10 +18,21 @@ class Decided(NamedTuple):
     at: int
 
 
+class ReportStatus(NamedTuple):
+    """What became of a report, and the revision of its decision's outcome that is in force now."""
+
+    status: str
+    revision: int
+
+
 class OutcomeReport(msgspec.Struct, frozen=True):
-    """The outcome of one decision. `word` is what its sender called it, reward or loss."""
+    """The outcome of one decision. `word` is what its sender called it, reward or loss.
+
+    An amendment may say which `revision` of the outcome it replaces.
+    """
 
     decision_id: str
     word: str
     value: float
     amend: bool = False
+    revision: int | None = None

@@ -12,12 +12,15 @@ STORE_UNREACHABLE: Final = "the store cannot be reached now"  # only the log say
 class Refusal(Exception):
     """A request that was refused. It has changed nothing, except perhaps if its kind is unavailable.
 
-    `retry_after` is set, in seconds, if the same request may succeed later.
+    `retry_after` is set, in seconds, if the same request may succeed later. `revision` is that of the outcome that a
+    report contradicts.
     """
 
-    def __init__(self, kind: RefusalKind, detail: str, retry_after: int | None = None) -> None:
+    def __init__(
+        self, kind: RefusalKind, detail: str, retry_after: int | None = None, revision: int | None = None
+    ) -> None:
         super().__init__(kind, detail)
-        self.kind, self.detail, self.retry_after = kind, detail, retry_after
+        self.kind, self.detail, self.retry_after, self.revision = kind, detail, retry_after, revision
 
 
 def try_later(detail: str) -> Refusal:

@@ -20,7 +20,7 @@ from belated.errors import HistoryLost, InvalidInput, StoreError
 from belated.serve.domain import ids, timestamps
 from belated.serve.domain.entries import Entry, Found, with_seq
 from belated.serve.domain.experiment import Experiment
-from belated.serve.domain.messages import Decided, OutcomeReport
+from belated.serve.domain.messages import Decided, OutcomeReport, ReportStatus
 from belated.serve.domain.refusals import Refusal, behind, try_later
 from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.engine import administration
@@ -287,7 +287,9 @@ class Engine:
         arm = experiment.arms[entry.arm or 0]
         return Decided(id, experiment, arm, entry.probability or 0.0, entry.round or 0, entry.at)
 
-    def _judge(self, told: list[tuple[int, Tell]], entries: list[Entry]) -> list[tuple[int, list[str | Refusal]]]:
+    def _judge(
+        self, told: list[tuple[int, Tell]], entries: list[Entry]
+    ) -> list[tuple[int, list[ReportStatus | Refusal]]]:
         """Judge every report, and append an entry for each that says something new."""
         if not told:
             return []
@@ -295,7 +297,7 @@ class Engine:
         found = iter(look_up([report.decision_id for _, request in told for report in request.reports], self.journal))
         news: dict[int, Entry] = {}  # by decision: its newest outcome in this group
         for index, request in told:
-            statuses: list[str | Refusal] = []
+            statuses: list[ReportStatus | Refusal] = []
             for report, one in zip(request.reports, islice(found, len(request.reports)), strict=True):
                 try:
                     status, entry = self._judge_one(report, one, request.only, news, at)
@@ -311,7 +313,7 @@ class Engine:
 
     def _judge_one(
         self, report: OutcomeReport, found: Found | None, only: str | None, news: dict[int, Entry], at: int
-    ) -> tuple[str, Entry | None]:
+    ) -> tuple[ReportStatus, Entry | None]:
         if found is not None:
             self._reach(found.decision.experiment)
         if found is None or not is_of(only, found.decision, self.fold):

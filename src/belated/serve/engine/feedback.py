@@ -1,25 +1,21 @@
-"""Judges a report by what is known of its decision: applied, duplicate, late, amended or refused."""
-
-from typing import Literal
+"""Judges a report by what is known of its decision: applied, duplicate, late, amended, superseded or refused."""
 
 from belated.errors import InvalidInput
 from belated.serve.domain import ids
 from belated.serve.domain.entries import Entry, EntryKind, Found
 from belated.serve.domain.fold import Fold
-from belated.serve.domain.messages import OutcomeReport
+from belated.serve.domain.messages import OutcomeReport, ReportStatus
 from belated.serve.domain.refusals import Refusal
 from belated.serve.store.journal import Journal
 
-Status = Literal["applied", "duplicate", "amended", "late"]
 
-
-def judge(report: OutcomeReport, found: Found, fold: Fold, at: int) -> tuple[Status, Entry | None]:
+def judge(report: OutcomeReport, found: Found, fold: Fold, at: int) -> tuple[ReportStatus, Entry | None]:
     """Return the status of a report, and the entry that it adds if any.
 
     no outcome yet          -> applied
     the wait has ended      -> late, and the outcome replaces the default exactly
     the same outcome again  -> duplicate, and nothing changes
-    another outcome         -> amended if sent as an amendment, else refused as a conflict
+    another outcome         -> as `_judge_amendment` says, if sent as an amendment, else refused as a conflict
     """
     decision, outcome = found
     experiment = fold.experiments[decision.experiment]
@@ -31,17 +27,38 @@ def judge(report: OutcomeReport, found: Found, fold: Fold, at: int) -> tuple[Sta
     except InvalidInput as error:
         raise Refusal("invalid", str(error)) from None
     if outcome is None:
-        return "applied", new_outcome(decision, None, EntryKind.REPORTED, at, report.value)
+        return ReportStatus("applied", 0), new_outcome(decision, None, EntryKind.REPORTED, at, report.value)
+    revision = outcome.revision or 0
     if outcome.kind is EntryKind.EXPIRED:
-        return "late", new_outcome(decision, outcome, EntryKind.LATE, at, report.value)
+        return ReportStatus("late", revision + 1), new_outcome(decision, outcome, EntryKind.LATE, at, report.value)
     if outcome.value == report.value:
-        return "duplicate", None
+        return ReportStatus("duplicate", revision), None
     if not report.amend:
+        told = f"decision {report.decision_id} was reported with {outcome.value!r}, now {report.value!r}"
         raise Refusal(
-            "conflict",
-            f"decision {report.decision_id} was reported with {outcome.value!r}, now {report.value!r}",
+            "conflict", f'{told}. Send "amend": true and "revision": {revision} to correct it.', None, revision
         )
-    return "amended", new_outcome(decision, outcome, EntryKind.AMENDED, at, report.value)
+    if not _is_in_order(report, outcome):
+        return ReportStatus("superseded", revision), None
+    return ReportStatus("amended", revision + 1), new_outcome(decision, outcome, EntryKind.AMENDED, at, report.value)
+
+
+def _is_in_order(report: OutcomeReport, outcome: Entry) -> bool:
+    """Whether an amendment replaces the newest outcome, or False if a later amendment was made already.
+
+    Requests may be repeated and delayed on their way. So an amendment names the revision that it replaces. A late copy
+    then names an older one, and changes nothing. Without a revision, an amendment replaces only an outcome that was
+    never amended. So a late copy of it can not undo a later amendment either.
+    """
+    newest, given = outcome.revision or 0, report.revision
+    decision = f"the outcome of decision {report.decision_id}"
+    if given is None and outcome.kind is EntryKind.AMENDED:
+        fix = f'Send "revision": {newest} to amend it again.'
+        raise Refusal("conflict", f"{decision} was amended before, to {outcome.value!r}. {fix}", None, newest)
+    if given is not None and given > newest:
+        fix = "Send the revision that the last answer said."
+        raise Refusal("conflict", f"{decision} has the revision {newest}, not yet {given}. {fix}", None, newest)
+    return given is None or given == newest
 
 
 def look_up(decision_ids: list[str], journal: Journal) -> list[Found | None]:

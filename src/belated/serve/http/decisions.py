@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UNSET
 from starlette.concurrency import run_in_threadpool
 
-from belated.serve.domain.messages import OutcomeReport
+from belated.serve.domain.messages import OutcomeReport, ReportStatus
 from belated.serve.domain.refusals import Refusal
 from belated.serve.http.calls import NOTHING, Answer, Call, experiment_of
 from belated.serve.http.documents import (
@@ -25,12 +25,11 @@ from belated.serve.http.documents import (
     of_outcome,
     of_reported,
 )
-from belated.serve.http.problem_documents import HTTPProblem, problem_of
+from belated.serve.http.problem_documents import problem_of
 
 SIZE: Final = msgspec.json.Decoder(NewDecisions)
 FEEDBACK: Final = msgspec.json.Decoder(Feedback)
 BATCH: Final = msgspec.json.Decoder(BatchOfFeedback)
-AMEND_HINT: Final = 'Send "amend": true to correct it.'
 REPLAYED: Final = {"Idempotent-Replayed": "true"}
 
 
@@ -53,17 +52,11 @@ def report_of(decision_id: str, feedback: Feedback) -> OutcomeReport:
     reward, loss = feedback.reward, feedback.loss
     if (reward is UNSET) == (loss is UNSET):
         raise Refusal("invalid", "give either a reward or a loss, as the experiment declares")
-    if reward is not UNSET:
-        return OutcomeReport(decision_id, "reward", float(reward), feedback.amend)
-    return OutcomeReport(decision_id, "loss", float(loss), feedback.amend)  # type: ignore[arg-type]  # one of them is set
-
-
-def problem_of_report(refusal: Refusal) -> HTTPProblem:
-    """Turn the refusal of a report into a problem. A report conflicts only with an earlier one of its decision."""
-    problem = problem_of(refusal)
-    if refusal.kind == "conflict":
-        problem.detail = f"{problem.detail}. {AMEND_HINT}"
-    return problem
+    if feedback.revision is not UNSET and not feedback.amend:
+        raise Refusal("invalid", f'the revision {feedback.revision} is that of an amendment. Send "amend": true too.')
+    revision = None if feedback.revision is UNSET else feedback.revision
+    word, value = ("loss", loss) if reward is UNSET else ("reward", reward)
+    return OutcomeReport(decision_id, word, float(value), feedback.amend, revision)  # type: ignore[arg-type]  # it is set
 
 
 async def tell(call: Call) -> Answer:
@@ -71,8 +64,8 @@ async def tell(call: Call) -> Answer:
     one = report_of(call.path["decision_id"], await call.read(FEEDBACK))
     [status] = await call.service.tell([one], call.grant.experiment)
     if isinstance(status, Refusal):
-        raise problem_of_report(status)
-    return Answer(200, FeedbackStatus(one.decision_id, status))  # type: ignore[arg-type]
+        raise problem_of(status)
+    return Answer(200, FeedbackStatus(one.decision_id, *status))  # type: ignore[arg-type]
 
 
 async def tell_batch(call: Call) -> Answer:
@@ -82,11 +75,11 @@ async def tell_batch(call: Call) -> Answer:
     return Answer(200, FeedbackResults([result(one, status) for one, status in zip(reports, statuses, strict=True)]))
 
 
-def result(one: OutcomeReport, status: "str | Refusal") -> FeedbackResult:
+def result(one: OutcomeReport, status: ReportStatus | Refusal) -> FeedbackResult:
     """Describe what became of one report in a batch."""
     if isinstance(status, Refusal):
-        return FeedbackResult(one.decision_id, "problem", problem_of_report(status).document())
-    return FeedbackResult(one.decision_id, status)  # type: ignore[arg-type]
+        return FeedbackResult(one.decision_id, "problem", problem_of(status).document())
+    return FeedbackResult(one.decision_id, status.status, revision=status.revision)  # type: ignore[arg-type]
 
 
 async def read_decision(call: Call) -> Answer:

@@ -1,6 +1,6 @@
 """The documents that callers send and get."""
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -40,6 +40,7 @@ class OutcomeDocument(msgspec.Struct):
         | None
     )
     at: str
+    revision: Annotated[int, Meta(description="0 for the first outcome, then 1, 2, ...")]
 
 
 class KnownDecision(DecisionDocument):
@@ -76,6 +77,17 @@ class Feedback(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     reward: float | UnsetType = UNSET
     loss: float | UnsetType = UNSET
     amend: Annotated[bool, Meta(description="Replace an outcome that was reported before.")] = False
+    revision: (
+        Annotated[
+            int,
+            Meta(
+                ge=0,
+                description="The revision of the outcome that an amendment replaces, as the last answer said. A "
+                "delayed copy of the amendment then changes nothing. Needed to amend an outcome a second time.",
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class FeedbackOf(Feedback, kw_only=True):
@@ -95,20 +107,23 @@ class FeedbackStatus(msgspec.Struct):
 
     decision_id: str
     status: Annotated[
-        Literal["applied", "duplicate", "amended", "late"],
+        Literal["applied", "duplicate", "amended", "superseded", "late"],
         Meta(
             description="applied means it counts. duplicate means it was reported before. amended means it replaced an "
-            "earlier report. late means it came after the wait and replaced the default."
+            "earlier report. superseded means that a later amendment was made already, so it changed nothing. late "
+            "means it came after the wait and replaced the default."
         ),
     ]
+    revision: Annotated[int, Meta(description="The revision of the outcome that is in force.")]
 
 
 class FeedbackResult(msgspec.Struct, omit_defaults=True):
     """What became of one report in a batch, a status or a problem."""
 
     decision_id: str
-    status: Literal["applied", "duplicate", "amended", "late", "problem"]
+    status: Literal["applied", "duplicate", "amended", "superseded", "late", "problem"]
     problem: ProblemDocument | None = None
+    revision: int | None = None
 
 
 class FeedbackResults(msgspec.Struct):
@@ -188,7 +203,11 @@ def id_of(decision: Entry) -> str:
 
 def of_outcome(entry: Entry | None) -> OutcomeDocument | None:
     """Describe an outcome."""
-    return None if entry is None else OutcomeDocument(OUTCOME_STATUSES[entry.kind], entry.value, iso(entry.at))  # type: ignore[arg-type]
+    return None if entry is None else OutcomeDocument(*_outcome(entry))
+
+
+def _outcome(entry: Entry) -> tuple[Any, float | None, str, int]:
+    return OUTCOME_STATUSES[entry.kind], entry.value, iso(entry.at), entry.revision or 0
 
 
 def of_found(experiment: Experiment, found: Found) -> KnownDecision:
@@ -202,8 +221,7 @@ def of_found(experiment: Experiment, found: Found) -> KnownDecision:
 def of_reported(experiment: Experiment, entry: Entry) -> ReportedOutcome:
     """Describe an outcome together with its decision."""
     id = ids.encode(entry.decided_at or 0, entry.decision or 0, entry.nonce or 0)
-    outcome = OUTCOME_STATUSES[entry.kind], entry.value, iso(entry.at)
-    return ReportedOutcome(*outcome, id, experiment.arms[entry.arm or 0])  # type: ignore[arg-type]
+    return ReportedOutcome(*_outcome(entry), id, experiment.arms[entry.arm or 0])
 
 
 def of_event(entry: Entry) -> Event:

@@ -38,19 +38,23 @@ class ProblemDocument(msgspec.Struct, omit_defaults=True):
     title: str
     status: int
     detail: Annotated[str, Meta(description="What was wrong and how to fix it.")] = ""
+    revision: Annotated[int, Meta(description="The revision of the outcome that a report contradicts.")] | None = None
 
 
 @final
 class HTTPProblem(Exception):
     """An answer that is a problem document."""
 
-    def __init__(self, status: int, detail: str, headers: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, status: int, detail: str, headers: dict[str, str] | None = None, revision: int | None = None
+    ) -> None:
         super().__init__(status, detail)
-        self.status, self.detail, self.headers = status, detail, headers or {}
+        self.status, self.detail, self.headers, self.revision = status, detail, headers or {}, revision
 
     def document(self) -> ProblemDocument:
         """Return the body of the answer."""
-        return ProblemDocument("about:blank", TITLES.get(self.status, "Error"), self.status, self.detail)
+        title = TITLES.get(self.status, "Error")
+        return ProblemDocument("about:blank", title, self.status, self.detail, self.revision)
 
 
 def problem_of(refusal: Refusal) -> HTTPProblem:
@@ -60,4 +64,4 @@ def problem_of(refusal: Refusal) -> HTTPProblem:
         detail, headers["WWW-Authenticate"] = f"{detail}. {KEY_HINT}", "Bearer"
     if refusal.retry_after is not None:
         headers["Retry-After"] = str(refusal.retry_after)
-    return HTTPProblem(STATUSES[refusal.kind], detail, headers)
+    return HTTPProblem(STATUSES[refusal.kind], detail, headers, refusal.revision)

@@ -7,7 +7,7 @@ from typing import Any, Final, Generic, NamedTuple, Self, TypeVar, final
 
 from belated.serve.domain.entries import Entry, Found
 from belated.serve.domain.experiment import Experiment
-from belated.serve.domain.messages import OutcomeReport
+from belated.serve.domain.messages import OutcomeReport, ReportStatus
 from belated.serve.domain.refusals import Refusal, behind
 from belated.serve.domain.settings import ArmChange, Settings
 from belated.serve.engine import administration
@@ -126,9 +126,9 @@ class Service:
         answers: Answers = await self._writer.submit(Ask(name, size, key))
         return answers
 
-    async def tell(self, reports: list[OutcomeReport], only: str | None = None) -> "list[str | Refusal]":
+    async def tell(self, reports: list[OutcomeReport], only: str | None = None) -> list[ReportStatus | Refusal]:
         """Record outcomes. Each gets a status or a refusal. `only` is the one experiment that the caller may use."""
-        statuses: list[str | Refusal] = await self._writer.submit(Tell(reports, only))
+        statuses: list[ReportStatus | Refusal] = await self._writer.submit(Tell(reports, only))
         return statuses
 
     async def create(self, settings: Settings) -> bool:
