@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from belated.serve.domain import ids
 from belated.serve.domain.entries import EntryKind
 from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.settings import OutcomeChoice
+from belated.serve.engine import drawing
 from belated.serve.engine.requests import Tell
 from tests.support.engines import LOSSES, Clock, Driven, counts, last_entry, state
 from tests.support.means import known
@@ -169,25 +171,39 @@ def test_an_unknown_decision_is_not_found(driven: Driven) -> None:
     [decision] = driven.decide()
     wanted = ids.decode(decision.id)
     assert wanted is not None
-    at = wanted.milliseconds * 1000
+    at = decision.at
     wrong = [
         "",
         "nonsense",
         "1",
         decision.id[:-1],
         decision.id + "0",
-        decision.id.replace("-7", "-4", 1),
+        decision.id.replace("-8", "-4", 1),
+        decision.id.replace("-8", "-7", 1),
         "00000000-0000-0000-0000-000000000000",
         ids.encode(at, wanted.seq, wanted.nonce ^ 1),
-        ids.encode(at + 1000, wanted.seq, wanted.nonce),
+        ids.encode(at, wanted.seq, wanted.nonce ^ 1 << 63),
+        ids.encode(at, wanted.seq, wanted.nonce % 2**34),
         ids.encode(at, wanted.seq + 1, wanted.nonce),
         ids.encode(at, 1, wanted.nonce),  # the experiment's own entry
-        ids.encode(at, 2**40 - 1, wanted.nonce),
+        ids.encode(at, 2**58 - 1, wanted.nonce),
     ]
     before = state(driven)
     assert [driven.tell(id, 1.0) for id in wrong] == ["not_found"] * len(wrong)
     assert state(driven) == before
     assert driven.tell(decision.id.upper(), 1.0) == "applied"  # a UUID may have capital letters
+
+
+def test_a_decision_of_an_older_release_keeps_its_id(driven: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drawing, "nonces", lambda size: [2**34 - 1, 0][:size])
+    driven.create()
+    first, second = driven.decide(size=2)
+    assert [UUID(one.id).version for one in (first, second)] == [7, 7]
+    assert int(first.id.replace("-", "")[:12], 16) == first.at // 1000
+    driven.restart()
+    assert ids.decode(first.id) == (first.at // 1000, 2, 2**34 - 1)
+    wrong = [ids.encode(first.at + 1000, 2, 2**34 - 1), ids.encode(first.at, 2, 2**34 - 2)]
+    assert [driven.tell(id, 1.0) for id in [*wrong, first.id, second.id]] == ["not_found"] * 2 + ["applied"] * 2
 
 
 def test_an_outcome_is_no_decision(driven: Driven) -> None:

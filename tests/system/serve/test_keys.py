@@ -1,6 +1,7 @@
 """The store keeps only hashes of keys. Every route accepts exactly the keys that are allowed."""
 
 import hmac
+import re
 import subprocess
 import sys
 import time
@@ -14,12 +15,14 @@ from typer.testing import CliRunner
 
 from belated import cli
 from belated.errors import InvalidInput
+from belated.serve.domain import ids
 from belated.serve.domain.refusals import Refusal
 from belated.serve.http.routes import ROUTES
 from belated.serve.service import keys
 from belated.serve.service.keys import Gate
 from tests.support.engines import Driven
 from tests.support.service import NO_TLS, Served
+from tests.support.waiting import until
 
 runner = CliRunner()
 LAYOUT = {"name": "layout", "arms": ["blue", "green"]}
@@ -171,6 +174,35 @@ def test_a_key_of_one_experiment_sees_no_other(locked: Locked) -> None:
     assert served.post("/v1/experiments", {**LAYOUT, "name": "third"}, **by).status_code == 403
     admin = {"Authorization": f"Bearer {locked.keys['admin']}"}
     assert len(served.get("/v1/experiments", **admin).json()["experiments"]) == 2
+
+
+def test_guesses_are_counted_and_limited_for_each_key(locked: Locked) -> None:
+    served, folder = locked.served, locked.served.folder
+    guesser, other = ({"Authorization": f"Bearer {command(folder, 'create', '--scope', 'report')}"} for _ in range(2))
+    until(lambda: served.post("/v1/feedback", {"reports": []}, **other).status_code == 422)
+    admin = {"Authorization": f"Bearer {locked.keys['admin']}"}
+
+    def misses() -> float:
+        [line] = re.findall(
+            r"^belated_unknown_decisions_total (\S+)$", served.get("/metrics", **admin).text, re.MULTILINE
+        )
+        return float(line)
+
+    before, decision = misses(), locked.decisions["layout"]
+    guesses = [{"decision_id": ids.encode(0, 3, 2**40 + number), "reward": 1} for number in range(10_000)]
+    assert served.post("/v1/feedback", {"reports": guesses}, **guesser).status_code == 200
+    served.post("/v1/feedback", {"reports": guesses}, **guesser)
+    assert misses() == before + 20_000
+    for path, body in {
+        "/v1/feedback": {"reports": guesses},
+        f"/v1/decisions/{decision}/feedback": {"reward": 1},
+    }.items():
+        refused = served.post(path, body, **guesser)
+        assert refused.status_code == 429, refused.text
+        assert 50 < int(refused.headers["Retry-After"]) <= 100
+        assert "too many unknown decision ids" in refused.json()["detail"]
+    assert misses() == before + 20_000
+    assert served.post(f"/v1/decisions/{decision}/feedback", {"reward": 1}, **other).status_code in (200, 409)
 
 
 def test_the_scheme_is_written_in_any_case(locked: Locked) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Final, Literal, final
 
-RefusalKind = Literal["unauthenticated", "forbidden", "not_found", "conflict", "invalid", "unavailable"]
+RefusalKind = Literal["unauthenticated", "forbidden", "not_found", "conflict", "invalid", "too_many", "unavailable"]
 RETRY_SECONDS: Final = 1
 STORE_SILENT: Final = "the store has not answered for some seconds"
 STORE_UNREACHABLE: Final = "the store cannot be reached now"  # only the log says where it is and what went wrong

@@ -61,6 +61,7 @@ def draw(
 
 
 def nonces(size: int) -> list[int]:
-    """Return random numbers that nobody can guess."""
-    words = np.frombuffer(secrets.token_bytes(8 * size), np.uint64)
-    return (words >> np.uint64(64 - ids.NONCE_BITS)).tolist()  # type: ignore[no-any-return]
+    """Return random numbers that nobody can guess. None of them is short, because that marks an older release."""
+    words = np.frombuffer(secrets.token_bytes(8 * size), np.int64)
+    is_short = (words >= 0) & (words < 1 << ids.SHORT_BITS)
+    return nonces(size) if is_short.any() else words.tolist()

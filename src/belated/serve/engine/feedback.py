@@ -73,7 +73,7 @@ def _match(wanted: ids.DecisionId | None, found: dict[int, Found]) -> Found | No
     if wanted is None or wanted.seq not in found:
         return None
     decision = found[wanted.seq].decision
-    is_same = decision.at // 1000 == wanted.milliseconds and decision.nonce == wanted.nonce
+    is_same = decision.nonce == wanted.nonce and wanted.milliseconds in (None, decision.at // 1000)
     return found[wanted.seq] if is_same else None
 
 

@@ -97,6 +97,11 @@ class Call:
         found = BEARER.fullmatch(self.header(b"authorization") or "")
         return None if found is None else found[1]
 
+    @property
+    def caller(self) -> str:
+        """Who calls: the id of the key, or the address if the service has no keys."""
+        return self.grant.key or (self.scope.get("client") or ("unknown",))[0]
+
     def idempotency_key(self) -> str | None:
         """Return the Idempotency-Key, if there is one."""
         key = self.header(b"idempotency-key")

@@ -62,7 +62,7 @@ def report_of(decision_id: str, feedback: Feedback) -> OutcomeReport:
 async def tell(call: Call) -> Answer:
     """Report the outcome of a decision, whenever it is known."""
     one = report_of(call.path["decision_id"], await call.read(FEEDBACK))
-    [status] = await call.service.tell([one], call.grant.experiment)
+    [status] = await call.service.tell([one], call.grant.experiment, call.caller)
     if isinstance(status, Refusal):
         raise problem_of(status)
     return Answer(200, FeedbackStatus(one.decision_id, *status))  # type: ignore[arg-type]
@@ -71,7 +71,7 @@ async def tell(call: Call) -> Answer:
 async def tell_batch(call: Call) -> Answer:
     """Report many outcomes. Each gets its own status or problem."""
     reports = [report_of(one.decision_id, one) for one in (await call.read(BATCH)).reports]
-    statuses = await call.service.tell(reports, call.grant.experiment)
+    statuses = await call.service.tell(reports, call.grant.experiment, call.caller)
     return Answer(200, FeedbackResults([result(one, status) for one, status in zip(reports, statuses, strict=True)]))
 
 
@@ -87,7 +87,7 @@ async def read_decision(call: Call) -> Answer:
     call.query()
 
     def read_history() -> DecisionHistory:
-        record = call.service.decision(call.path["decision_id"], call.grant.experiment)
+        record = call.service.decision(call.path["decision_id"], call.grant.experiment, call.caller)
         document = of_found(record.experiment, record.found)
         outcomes = [one for entry in record.outcomes if (one := of_outcome(entry)) is not None]
         return DecisionHistory(**msgspec.structs.asdict(document), outcomes=outcomes)

@@ -15,7 +15,7 @@ from belated.serve.service.views import ExperimentSummary, iso, iso_or_none
 MAX_BATCH: Final = 10_000
 MAX_PAGE: Final = 1_000
 
-DecisionIdText = Annotated[str, Meta(description="A UUIDv7.", max_length=100)]
+DecisionIdText = Annotated[str, Meta(description="A UUID.", max_length=100)]
 Probability = Annotated[float, Meta(gt=0, le=1, description="The probability of drawing this arm. Log it.")]
 
 

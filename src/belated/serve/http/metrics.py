@@ -58,6 +58,11 @@ class Metrics:
         yield GaugeMetricFamily(
             "belated_lag_seconds", "Seconds since this server was last caught up", store.lag_seconds
         )
+        yield CounterMetricFamily(
+            "belated_unknown_decisions",
+            "Decision ids that callers sent, but that do not exist",
+            self._service.misses.total,
+        )
         yield GaugeMetricFamily("belated_queue", "Decisions and reports that wait for the disk", store.queue)
 
     def text(self) -> tuple[bytes, str]:

@@ -13,6 +13,7 @@ STATUSES: Final[dict[RefusalKind, int]] = {
     "not_found": 404,
     "conflict": 409,
     "invalid": 422,
+    "too_many": 429,
     "unavailable": 503,
 }
 TITLES: Final = {
@@ -25,6 +26,7 @@ TITLES: Final = {
     413: "Too large",
     415: "Not JSON",
     422: "The request does not make sense",
+    429: "Too many",
     503: "Not now",
 }
 KEY_HINT: Final = "Send Authorization: Bearer KEY. Create a key with `belated keys create`."

@@ -67,7 +67,7 @@ ROUTES: Final = (  # the busiest first, because they are tried in order
     ),
     Route(
         *("POST", f"{DECISION}/feedback", decisions.tell, "report", "Report the outcome of a decision"),
-        {200: d.FeedbackStatus}, d.Feedback, {"reward": 1}, (400, 404, 409, 422, *WRITING),
+        {200: d.FeedbackStatus}, d.Feedback, {"reward": 1}, (400, 404, 409, 422, 429, *WRITING),
     ),
     Route(
         *("POST", f"{EXPERIMENT}/decisions/batch", decisions.ask_batch, "decide", "Choose many times at once"),
@@ -76,7 +76,7 @@ ROUTES: Final = (  # the busiest first, because they are tried in order
     Route(
         *("POST", "/v1/feedback", decisions.tell_batch, "report", "Report the outcomes of many decisions"),
         {200: d.FeedbackResults}, d.BatchOfFeedback,
-        {"reports": [{"decision_id": "01a1e2bd-f86b-7000-8000-000a30d63908", "reward": 1}]}, (400, 422, *WRITING),
+        {"reports": [{"decision_id": "00000000-0000-8a12-9f3b-0c5be2bdf86b", "reward": 1}]}, (400, 422, 429, *WRITING),
     ),
     Route("GET", "/healthz", healthy, None, "Check that the process runs", {200: d.Health}),
     Route("GET", "/readyz", ready, None, "Check that decisions are accepted", {200: d.Health}, problems=(503,)),
@@ -130,7 +130,7 @@ ROUTES: Final = (  # the busiest first, because they are tried in order
     ),
     Route(
         *("GET", DECISION, decisions.read_decision, "admin", "Read a decision and its outcomes"),
-        {200: d.DecisionHistory}, problems=(404, 422),
+        {200: d.DecisionHistory}, problems=(404, 422, 429),
     ),
     Route("GET", "/v1/store", store, "admin", "Read the health of the store", {200: StoreView}, problems=(422,)),
 )  # fmt: skip

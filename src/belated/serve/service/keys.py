@@ -20,10 +20,11 @@ NOBODY: Final = Key("", hashlib.sha256(b"").digest(), "admin", None, 0)
 
 
 class Grant(NamedTuple):
-    """What a caller may do: everything or one scope, in all experiments or in one."""
+    """What a caller may do: everything or one scope, in all experiments or in one. `key` is the id of its key."""
 
     scope: str = "admin"
     experiment: str | None = None
+    key: str | None = None
 
 
 ANYONE: Final = Grant()
@@ -80,7 +81,7 @@ class Gate:
             raise Refusal(
                 "forbidden", f"this needs a key with the scope {needed}, but the key has the scope {key.scope}"
             )
-        return Grant(key.scope, key.experiment)
+        return Grant(key.scope, key.experiment, key.id)
 
 
 def check_experiment(grant: Grant, name: str) -> None:

@@ -16,6 +16,7 @@ from belated.serve.engine.feedback import is_of, look_up
 from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Tell
 from belated.serve.engine.writer import Writer
 from belated.serve.service.keys import Gate, Grant, Scope
+from belated.serve.service.misses import Misses
 from belated.serve.service.reading import SILENCE_TIMEOUT, Reader
 from belated.serve.service.views import (
     ExperimentSummary,
@@ -75,6 +76,7 @@ class Service:
         self._gate = Gate(engine.journal.keys(), internal_keys)
         self._writer = Writer(engine, self._gate.learn, capacity=capacity, make_snapshot=make_snapshot)
         self._reader = Reader(engine.journal, self._writer)
+        self.misses = Misses()
         self.is_stopping = False
 
     @classmethod
@@ -126,9 +128,13 @@ class Service:
         answers: Answers = await self._writer.submit(Ask(name, size, key))
         return answers
 
-    async def tell(self, reports: list[OutcomeReport], only: str | None = None) -> list[ReportStatus | Refusal]:
+    async def tell(
+        self, reports: list[OutcomeReport], only: str | None = None, caller: str = ""
+    ) -> list[ReportStatus | Refusal]:
         """Record outcomes. Each gets a status or a refusal. `only` is the one experiment that the caller may use."""
+        self.misses.check(caller)
         statuses: list[ReportStatus | Refusal] = await self._writer.submit(Tell(reports, only))
+        self.misses.add(caller, sum(isinstance(one, Refusal) and one.kind == "not_found" for one in statuses))
         return statuses
 
     async def create(self, settings: Settings) -> bool:
@@ -174,8 +180,9 @@ class Service:
 
     # -- the journal: all of these block -------------------------------------------------------------------------------
 
-    def decision(self, decision_id: str, only: str | None = None) -> DecisionRecord:
+    def decision(self, decision_id: str, only: str | None = None, caller: str = "") -> DecisionRecord:
         """Return a decision and its outcomes, or raise a Refusal."""
+        self.misses.check(caller)
 
         def read(journal: Journal) -> tuple[Found | None, list[Entry]]:
             [found] = look_up([decision_id], journal)
@@ -185,6 +192,7 @@ class Service:
         if found is not None:
             self._require_decision(found.decision)
         if found is None or not is_of(only, found.decision, self._engine.fold):
+            self.misses.add(caller, 1)
             raise Refusal("not_found", f"there is no decision {decision_id!r}")
         return DecisionRecord(self._engine.fold.experiments[found.decision.experiment], found, outcomes)
 
