@@ -2,17 +2,23 @@
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from belated.errors import StoreError
+from belated.serve.store.copy import copy
+from belated.serve.store.journal import Key
 from belated.serve.store.opening import open_journal
+from belated.serve.store.sqlite import schema
 from belated.serve.store.sqlite.journal import SQLiteJournal
 from belated.serve.store.sqlite.schema import SCHEMA_VERSION
+from belated.serve.store.verify import verify
 from belated.testing.entries import created, decided
 from belated.testing.journal_contract import JournalContract, OpenStore
+from tests.support.engines import Driven
 from tests.support.memory_journal import MemoryJournal, MemoryStore
 
 
@@ -73,6 +79,66 @@ def test_a_file_that_is_not_ours_is_refused_and_left_alone(
         SQLiteJournal(path)
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["belated.db"]
+
+
+ADDED = """
+ALTER TABLE journal ADD COLUMN later TEXT DEFAULT 'new';
+ALTER TABLE snapshots ADD COLUMN later TEXT;
+ALTER TABLE keys ADD COLUMN later TEXT;
+"""
+
+
+def migrate_to_newer(path: Path, monkeypatch: pytest.MonkeyPatch, *, since: int) -> None:
+    """What a newer release does to a store. `since` is the oldest schema version that it says can go on."""
+    with monkeypatch.context() as newer:
+        newer.setattr(schema, "STEPS", (*schema.STEPS, ADDED))
+        newer.setattr(schema, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
+        newer.setattr(schema, "COMPATIBLE_SINCE", since)
+        assert list(schema.migrate(path)) == [f"schema version {SCHEMA_VERSION + 1}"]
+
+
+def use_everything(driven: Driven) -> None:
+    """Write to every table, read it again, and copy it."""
+    [kept] = driven.decide(key="kept")
+    assert driven.tell(driven.decide()[0], 1.0) == "applied"
+    driven.engine.snapshot()
+    journal = driven.engine.journal
+    journal.add_key(Key(f"key {journal.last()}", b"", "admin", None, 1))
+    assert journal.keys()[-1].id == f"key {journal.last()}"
+    assert verify(journal).problems == []
+    driven.restart()
+    assert driven.decide(key="kept")[0].id == kept.id
+    assert verify(driven.engine.journal).problems == []
+    with closing(SQLiteJournal(driven.path.with_name(f"copy {driven.engine.fold.seq}.db"))) as other:
+        copy(driven.engine.journal, other)
+        assert other.read(0, 10**6) == driven.engine.journal.read(0, 10**6)
+
+
+def test_a_newer_release_may_add_columns_to_a_store_in_use(driven: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Old and new servers share the store during an upgrade. An old one may restart, and nothing is migrated back."""
+    driven.create()
+    driven.decide(key="kept")
+    migrate_to_newer(driven.path, monkeypatch, since=SCHEMA_VERSION)
+    use_everything(driven)
+    driven.restart()
+    use_everything(driven)
+    assert list(schema.migrate(driven.path)) == []
+    with closing(sqlite3.connect(driven.path)) as database:
+        assert database.execute("SELECT DISTINCT later FROM journal").fetchall() == [("new",)]
+        assert database.execute("PRAGMA user_version").fetchall() == [(SCHEMA_VERSION + 1,)]
+
+
+def test_a_newer_release_may_shut_older_ones_out(driven: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also after a step before it had let them in."""
+    migrate_to_newer(driven.path, monkeypatch, since=SCHEMA_VERSION)
+    with monkeypatch.context() as newer:
+        newer.setattr(schema, "STEPS", (*schema.STEPS, ADDED, "ALTER TABLE journal ADD COLUMN must TEXT;"))
+        newer.setattr(schema, "SCHEMA_VERSION", SCHEMA_VERSION + 2)
+        newer.setattr(schema, "COMPATIBLE_SINCE", SCHEMA_VERSION + 2)
+        assert list(schema.migrate(driven.path)) == [f"schema version {SCHEMA_VERSION + 2}"]
+    for attempt in (SQLiteJournal, lambda path: list(schema.migrate(path))):
+        with pytest.raises(StoreError, match="Use the release that wrote it"):
+            attempt(driven.path)
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:

@@ -131,13 +131,18 @@ def test_without_one_replica_the_service_goes_on(machine: Machine) -> None:
     assert (machine.folder / "home" / "visitors.log").read_text() == ""
 
 
-def test_an_upgrade_begins_with_the_migration(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A replica of the old release works until it must reconnect."""
+@pytest.mark.parametrize("is_compatible", [True, False])
+def test_an_upgrade_begins_with_the_migration(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_compatible: bool
+) -> None:
+    """A replica of the old release works on. If the migration shuts it out, it works until it must reconnect."""
     with Served(tmp_path, "--store", database) as old:
         old.post("/v1/experiments", {"name": "layout", "arms": ["blue", "green"]})
         newer = (*postgres_schema.STEPS, "ALTER TABLE journal ADD COLUMN later text;\n")
         monkeypatch.setattr(postgres_schema, "STEPS", newer)
         monkeypatch.setattr(postgres_schema, "SCHEMA_VERSION", len(newer))
+        if not is_compatible:
+            monkeypatch.setattr(postgres_schema, "COMPATIBLE_SINCE", len(newer))
         with pytest.raises(StoreError, match=r"is of an older release\. Run `belated migrate"):
             PostgresJournal(database)
         assert list(postgres_schema.migrate(database)) == [f"schema version {len(newer)}"]
@@ -150,6 +155,13 @@ def test_an_upgrade_begins_with_the_migration(database: str, tmp_path: Path, mon
             assert old.get("/readyz").status_code == 200
             new._rows("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
                       " AND datname = current_database()")  # fmt: skip
+            if is_compatible:
+                assert becomes(lambda: old.post("/v1/experiments/layout/decisions").status_code == 201)
+                old.stop()
+                old.start()
+                assert old.post("/v1/experiments/layout/decisions").status_code == 201
+                assert verify(new).problems == []
+                return
             assert becomes(lambda: "Use the release that wrote it" in (tmp_path / "service.log").read_text())
             assert old.get("/readyz").status_code == 503
             assert old.post("/v1/experiments/layout/decisions").status_code == 503

@@ -31,6 +31,7 @@ from tests.support import histories
 from tests.support.engines import Driven
 from tests.support.journals import Slow
 from tests.support.postgres import Cluster, connect
+from tests.support.service import Served
 
 runner = CliRunner()
 FIRST_SCHEMA = """
@@ -170,6 +171,26 @@ def test_a_newer_store_is_refused(
     for attempt in (migrate, lambda store: [open_journal(store)]):
         with pytest.raises(StoreError, match="Use the release that wrote it"):
             list(attempt(store))
+
+
+def test_a_file_is_migrated_under_a_running_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The service goes on, also after a restart, because the newer release only adds something."""
+    newer = (*sqlite_schema.STEPS, "ALTER TABLE journal ADD COLUMN later TEXT; ALTER TABLE keys ADD COLUMN later TEXT;")
+    with Served(tmp_path) as old:
+        old.post("/v1/experiments", {"name": "layout", "arms": ["blue", "green"]})
+        monkeypatch.setattr(sqlite_schema, "STEPS", newer)
+        monkeypatch.setattr(sqlite_schema, "SCHEMA_VERSION", len(newer))
+        path = tmp_path / "belated.db"
+        assert list(migrate(path)) == [f"schema version {len(newer)}"]
+        with closing(SQLiteJournal(path)) as new:
+            for number in range(1, 5):
+                decision = old.post("/v1/experiments/layout/decisions", Idempotency_Key=f"k{number}").json()
+                assert old.post(f"/v1/decisions/{decision['decision_id']}/feedback", {"reward": 1}).status_code == 200
+                assert new.last() == 1 + 2 * number
+                if number == 2:
+                    old.stop()
+                    old.start()
+            assert verify(new).problems == []
 
 
 def test_a_file_of_the_first_release_is_upgraded_and_keeps_every_entry(tmp_path: Path, lived: Driven) -> None:

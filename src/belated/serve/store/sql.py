@@ -23,6 +23,7 @@ CREATE INDEX events ON journal (experiment, seq) WHERE body IS NOT NULL;
 ONE_EVENT: Final = """
 CREATE UNIQUE INDEX one_event ON journal (experiment, revision) WHERE body IS NOT NULL AND revision IS NOT NULL;
 """
+# Statements name their columns, because a newer release may have added some to a store in use.
 ENTRY: Final = f"SELECT {', '.join(COLUMNS)} FROM journal"  # noqa: S608
 FOUND: Final = (
     f"SELECT {', '.join(f'd.{name}' for name in COLUMNS)}, {', '.join(f'o.{name}' for name in COLUMNS)} "  # noqa: S608
@@ -45,7 +46,7 @@ PRUNE: Final = tuple(f"DELETE FROM {table} WHERE seq < ({_OLDEST})" for table in
 SAVED: Final = "SELECT seq, version, parts FROM saved_snapshots ORDER BY seq DESC"
 PARTS: Final = "SELECT state FROM snapshot_parts WHERE seq = $1 AND number < $2 ORDER BY number"
 NEWEST_SAVED: Final = "SELECT coalesce(max(seq), 0) FROM saved_snapshots"
-ADD_KEY: Final = "INSERT INTO keys VALUES ($1, $2, $3, $4, $5, $6)"
+ADD_KEY: Final = f"INSERT INTO keys ({', '.join(Key._fields)}) VALUES ($1, $2, $3, $4, $5, $6)"  # noqa: S608
 REVOKE_KEY: Final = "UPDATE keys SET revoked_at = $1 WHERE id = $2 AND revoked_at IS NULL RETURNING id"
 # is 0 if the store is empty
 HELD: Final = "SELECT (SELECT count(*) FROM (SELECT 1 FROM journal LIMIT 1) AS one) + (SELECT count(*) FROM keys)"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Final
+from typing import Final, NamedTuple
 
 from belated.errors import StoreError
 from belated.serve.store.postgres.connection import SCHEMA, Connection, Link
@@ -12,7 +12,7 @@ LOCK: Final = 0x42656C61  # "Bela", the lock that makes two migrations take turn
 STEPS: Final = (
     f"""
 CREATE TABLE version (number integer NOT NULL);
-INSERT INTO version VALUES (0);
+INSERT INTO version (number) VALUES (0);
 CREATE SEQUENCE places CACHE 1;
 CREATE TABLE journal (
     at bigint NOT NULL, experiment bigint NOT NULL, seq bigint PRIMARY KEY, round bigint,
@@ -38,28 +38,42 @@ ALTER TABLE snapshot_parts ALTER state SET STORAGE EXTERNAL;
 """,
 )  # each step makes the next version of the schema, beginning with an empty database
 SCHEMA_VERSION: Final = len(STEPS)
+# The oldest version whose releases can use a store of this one. Later steps only add what they need not know. Raise it
+# together with a step that changes or removes something, or adds what every release must write.
+COMPATIBLE_SINCE: Final = 1
 
 
-def version_of(connection: Connection) -> int:
-    """Return the schema version, or 0 if there are no tables yet."""
+class Version(NamedTuple):
+    """The schema version, or 0 if there are no tables yet, and the oldest one whose releases can use the store."""
+
+    number: int
+    since: int
+
+
+def version_of(connection: Connection) -> Version:
+    """Return the version of the store."""
     if connection.execute("SELECT to_regclass($1)", (f"{SCHEMA}.version",)).fetchall() == [(None,)]:
-        return 0
-    return int(connection.execute("SELECT number FROM version").fetchall()[0][0])
+        return Version(0, 0)
+    # older stores have no column `since`
+    [(number, since)] = connection.execute(
+        "SELECT number, coalesce((to_jsonb(version) ->> 'since')::integer, number) FROM version"
+    ).fetchall()
+    return Version(number, since)
 
 
 def check_version(connection: Connection, name: str) -> None:
-    """Refuse a store of another release."""
+    """Refuse a store of another release, unless it says that this release can use it."""
     check_not_newer(version := version_of(connection), name)
-    if version < SCHEMA_VERSION:
-        what = "is of an older release" if version else "has no tables yet"
+    if version.number < SCHEMA_VERSION:
+        what = "is of an older release" if version.number else "has no tables yet"
         raise StoreError(f"the store {name} {what}. Run `belated migrate --store {name}`.")
 
 
-def check_not_newer(version: int, name: str) -> None:
-    """Refuse a store of a newer release."""
-    if version > SCHEMA_VERSION:
+def check_not_newer(version: Version, name: str) -> None:
+    """Refuse a store of a newer release that this one cannot use."""
+    if version.since > SCHEMA_VERSION:
         raise StoreError(
-            f"the store {name} has schema version {version}, and this release reads {SCHEMA_VERSION}. "
+            f"the store {name} has schema version {version.number}, and this release reads {SCHEMA_VERSION}. "
             "Use the release that wrote it."
         )
 
@@ -71,11 +85,23 @@ def migrate(url: str) -> Iterator[str]:
         connection.execute("SELECT pg_advisory_lock($1)", (LOCK,))  # later transactions see what another migration did
         check_not_newer(version_of(connection), link.name)
         for number, step in enumerate(STEPS, 1):
-            if version_of(connection) < number:
+            if version_of(connection).number < number:
                 with connection.transaction():
                     _run(connection, step)
-                    connection.execute("UPDATE version SET number = $1", (number,))
+                    _stamp(connection, number)
                 yield f"schema version {number}"
+
+
+def _stamp(connection: Connection, number: int) -> None:
+    """Set the version, and say who else can use the store."""
+    since = min(number, COMPATIBLE_SINCE)
+    if since < number:
+        connection.execute("ALTER TABLE version ADD COLUMN IF NOT EXISTS since integer")
+        connection.execute("UPDATE version SET number = $1, since = $2", (number, since))
+    elif version_of(connection).number == version_of(connection).since:
+        connection.execute("UPDATE version SET number = $1", (number,))
+    else:
+        connection.execute("UPDATE version SET number = $1, since = NULL", (number,))
 
 
 def _run(connection: Connection, step: str) -> None:

@@ -34,6 +34,7 @@ ROWS_AT_ONCE: Final = (
     100  # rows in one statement, which takes the interpreter's lock less often than a statement for each
 )
 NEWEST: Final = "SELECT max(revision) FROM journal WHERE decision = d.seq"
+INSERT: Final = f"INSERT INTO journal ({', '.join(COLUMNS)}) VALUES"
 ROW: Final = f"({', '.join('?' * len(COLUMNS))})"
 
 
@@ -162,7 +163,7 @@ class SQLiteJournal(SQLJournal):
                 values += (e.at, int(e.kind), e.experiment or seq, seq, e.round, e.arm, e.probability, e.nonce, e.seen)
                 values += (e.request, e.position, e.decision, e.decided_at, e.revision, e.value, e.old, e.body, e.drawn)
                 seq += 1
-            self._run(f"INSERT INTO journal VALUES {', '.join([ROW] * len(part))}", values)  # noqa: S608
+            self._run(f"{INSERT} {', '.join([ROW] * len(part))}", values)
 
     def _roll_back(self) -> bool:
         """Roll back. Returns False if that fails, so that the caller reports the first failure."""

@@ -33,6 +33,14 @@ PRAGMA application_id = {APPLICATION};
     f"ALTER TABLE journal ADD COLUMN drawn BLOB; {ONE_EVENT}",
 )  # each step makes the next version of the schema, beginning with an empty file
 SCHEMA_VERSION: Final = len(STEPS)
+# The oldest version whose releases can use a store of this one. Later steps only add what they need not know. Raise it
+# together with a step that changes or removes something, or adds what every release must write.
+COMPATIBLE_SINCE: Final = 2
+_NOTE: Final = """
+CREATE TABLE IF NOT EXISTS compatible (since INTEGER NOT NULL) STRICT;
+DELETE FROM compatible;
+INSERT INTO compatible (since) VALUES ({});
+"""
 
 
 def connect(path: Path, *, readonly: bool = False, vfs: str | None = None) -> apsw.Connection:
@@ -76,13 +84,16 @@ def use_wal(db: apsw.Connection) -> None:
 
 
 def version_of(db: apsw.Connection, path: Path) -> int:
-    """Return the schema version, or 0 of an empty file. Raises StoreError if the file is not ours or is too new."""
+    """Return the schema version, or 0 of an empty file. Raises StoreError if the file is not ours or is too new.
+
+    A newer file is accepted if it says that this release can use it.
+    """
     if not db.execute("SELECT count(*) FROM sqlite_schema").get:
         return 0
     if db.execute("PRAGMA application_id").get != APPLICATION:
         raise StoreError(f"the file {path} is a database, but not one of Belated's. Choose another --store.")
     version = int(db.execute("PRAGMA user_version").get)
-    if version > SCHEMA_VERSION:
+    if min(version, _noted(db) or version) > SCHEMA_VERSION:
         raise StoreError(
             f"the store {path} has schema version {version}, and this release reads {SCHEMA_VERSION}. "
             "Use the release that wrote it."
@@ -90,11 +101,25 @@ def version_of(db: apsw.Connection, path: Path) -> int:
     return version
 
 
+def _noted(db: apsw.Connection) -> int:
+    """Return the oldest version whose releases can use this file, or 0 if it does not say."""
+    if not db.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'compatible'").get:
+        return 0
+    return int(db.execute("SELECT since FROM compatible").get)
+
+
+def _stamp(db: apsw.Connection, number: int) -> str:
+    """Return the statements that set the version, and say who else can use the file."""
+    since = min(number, COMPATIBLE_SINCE)
+    note = _NOTE.format(since) if since < number or _noted(db) else ""
+    return f"{note} PRAGMA user_version = {number}"
+
+
 def create(db: apsw.Connection) -> None:
     """Create all tables, unless another process was faster."""
     with transaction(db):
         if not db.execute("SELECT count(*) FROM sqlite_schema").get:
-            db.execute("".join(STEPS) + f"PRAGMA user_version = {SCHEMA_VERSION}").fetchall()
+            db.execute("".join(STEPS) + _stamp(db, SCHEMA_VERSION)).fetchall()
 
 
 def migrate(path: Path) -> Iterator[str]:
@@ -108,7 +133,7 @@ def migrate(path: Path) -> Iterator[str]:
                 with transaction(db):
                     is_due = version_of(db, path) < number  # another process may be migrating too
                     if is_due:
-                        db.execute(f"{step}; PRAGMA user_version = {number}").fetchall()
+                        db.execute(f"{step}; {_stamp(db, number)}").fetchall()
                 if is_due:
                     yield f"schema version {number}"
         finally:
