@@ -1,7 +1,7 @@
 """False winners, wrong intervals, and how many decisions a verdict needs (docs/theory/verdicts.md).
 
-Somebody looks after every report. The games run compiled (tests/support/watched_games.py), and tests compare them with
-the library.
+Somebody looks at the page after every report. The games run compiled (tests/support/watched_games.py), and tests
+compare them with the library, which the page shows.
 """
 
 import math
@@ -93,7 +93,7 @@ def games(problem: Problem, tuning: tunings.Tuning, seeds: range, **looks: int) 
 
 
 def false_winners() -> None:
-    """Identical options: how often any is ever named the best, at 95%."""
+    """Identical options: how often the page ever names any of them the best, at 95%."""
     print(f"\nfalse winners among identical options, {GAMES:,} games of {N:,} decisions, a look after every report")
     worst, plain = 0.0, 0.0
     for k in (2, 5):
@@ -136,7 +136,10 @@ COVERAGE_GAMES = 200
 
 
 def coverage() -> None:
-    """The share of games in which every interval of a kind held at every look, looked at after every 10 reports."""
+    """The share of games in which every interval of a kind held at every look, looked at after every 10 reports.
+
+    The page shows the interval of a difference for the first blocks. Here it must hold for any number of them.
+    """
     print(f"\nintervals that always hold, {len(PROBLEMS)} problems x {len(TUNINGS)} tunings x {COVERAGE_GAMES} games")
     worst = {"differences": 1.0, "means": 1.0}
     for problem in PROBLEMS:

@@ -1,7 +1,7 @@
 """Whole games of a learner with a look after every report, compiled. Delays may depend on the arm and the outcome.
 
-The sums of pairs are updated with every decision and report here. The library adds blocks up when somebody looks.
-So this is a second way to the same numbers, and tests compare the two.
+A look says what the service's page would say then. The sums are kept in another way than in the library
+(watched_pairs.py), and tests compare the two.
 """
 
 import math
@@ -12,17 +12,27 @@ import numpy as np
 
 from belated import kernels
 from belated.arrays import Floats, Integers
-from belated.kernels import compiled
 from belated.learner.state import blank, blank_bets
 from belated.tunings import AdaptiveExp3, Simple, Tsallis, Tuning, proper_patience
 from belated.verdicts import blocks
-from belated.verdicts.mixture import LOG_WEIGHTS, RATES, STEEPEST
+from tests.support.watched_pairs import (
+    BOUND,
+    FIRST,
+    TRUTH,
+    blank_pairs,
+    change,
+    change_pairs,
+    is_best,
+    is_difference_missed,
+    leader,
+    mixture,
+    watched,
+    widen,
+)
 
-MOST_BLOCKS = 4096
 KEEP = False  # late feedback is used
 EAGER, LEAST, LEARNED, A_FEW = blocks.EAGER, blocks.LEAST, blocks.LEARNED, blocks.A_FEW
-BLOCK = np.dtype([("centre", "f8"), ("known", "i8"), ("counted", "i8"), ("is_paused", "i8")])
-FIRST, SECOND, THIRD, BOUND, TRUTH = range(5)  # the sums of a pair or of one side of a mean
+BLOCK = np.dtype([("centre", "f8"), ("known", "i8"), ("counted", "i8"), ("is_paused", "i8"), ("open", "i8")])
 
 
 class Found(NamedTuple):
@@ -34,6 +44,7 @@ class Found(NamedTuple):
     missed_means: int
     plain: int  # 1 if the intervals of plain averages ever named a best arm
     n_blocks: int
+    leader: int  # at the end
 
 
 class Game(NamedTuple):
@@ -44,89 +55,16 @@ class Game(NamedTuple):
     probabilities: Floats
     distributions: Floats
     reports: Integers  # rounds in the order of their reports, after each round. -1 ends those of a round
-    pairs: Floats  # by i, j: the sums of "i is better than j"
+    pairs: Floats  # by i, j and block: the sums of "i is better than j"
 
 
-@compiled
-def mixture(sums: Floats, shift: float) -> float:
-    """The logarithm of the evidence at first - shift."""
-    bound, first = sums[BOUND], sums[FIRST] - shift
-    if first <= 0:
-        return 0.0  # or less. Nobody asks
-    most, total = -np.inf, 0.0
-    for m in range(RATES.shape[0]):
-        g = RATES[m] * bound
-        if g <= STEEPEST:
-            square, cube = 0.5 * math.log1p(-g * g) / bound**2, (math.atanh(g) - g) / bound**3
-            exponent = LOG_WEIGHTS[m] + RATES[m] * first + square * sums[SECOND] + cube * sums[THIRD]
-            if exponent > most:
-                total = total * math.exp(most - exponent) + 1.0
-                most = exponent
-            else:
-                total += math.exp(exponent - most)
-    return most + math.log(total) if total > 0 else -np.inf
-
-
-@compiled
-def _change(sums: Floats, term: float, sign: float) -> None:
-    sums[FIRST] += sign * term
-    sums[SECOND] += sign * term**2
-    sums[THIRD] += sign * term**3
-
-
-@compiled
-def _change_pairs(pairs: Floats, arm: int, weight: float, low: float, high: float, sign: float, r: Floats) -> None:
-    """Add a decision whose outcome - centre is `low` when it speaks for its arm, and `high` when against it."""
-    for other in range(r.shape[0]):
-        if other != arm:
-            share = r[other] / (r[arm] + r[other]) * weight
-            _change(pairs[other, arm], share * low, sign)
-            _change(pairs[arm, other], -share * high, sign)
-
-
-@compiled
+@watched
 def _change_means(sides: Floats, low: float, high: float, sign: float) -> None:
-    _change(sides[0], low, sign)
-    _change(sides[1], -high, sign)
+    change(sides[0], low, sign)
+    change(sides[1], -high, sign)
 
 
-@compiled
-def _widen(pairs: Floats, centre: float, r: Floats, x: Floats, means: Floats) -> None:
-    """Note the bounds of a counted decision, and add the true differences."""
-    furthest = max(centre, 1 - centre)
-    for i in range(r.shape[0]):
-        for j in range(r.shape[0]):
-            if i != j:
-                h = r[i] * r[j] / (r[i] + r[j])
-                pairs[i, j, BOUND] = max(pairs[i, j, BOUND], h / min(x[i], x[j]) * furthest)
-                pairs[i, j, TRUTH] += h * (means[j] - means[i])
-
-
-@compiled
-def _named(pairs: Floats, level: float) -> int:
-    """The arm with enough evidence against every other, or -1."""
-    k = pairs.shape[0]
-    for i in range(k):
-        is_best = True
-        for j in range(k):
-            if i != j and (pairs[i, j, FIRST] <= 0 or mixture(pairs[i, j], 0.0) < level):
-                is_best = False
-                break
-        if is_best:
-            return i
-    return -1
-
-
-@compiled
-def _is_difference_missed(pairs: Floats, level: float) -> bool:
-    for i in range(pairs.shape[0]):
-        for j in range(pairs.shape[0]):
-            if i != j and mixture(pairs[i, j], pairs[i, j, TRUTH]) > level:
-                return True
-    return False
-
-
-@compiled
+@watched
 def _is_mean_missed(sides: Floats, level: float) -> bool:
     for i in range(sides.shape[0]):
         for side in range(2):
@@ -135,7 +73,7 @@ def _is_mean_missed(sides: Floats, level: float) -> bool:
     return False
 
 
-@compiled
+@watched
 def _limit(sums: Floats, level: float) -> float:
     """By how much the first power exceeds what the level needs."""
     low, high = 0.0, 1e6
@@ -148,7 +86,7 @@ def _limit(sums: Floats, level: float) -> float:
     return float(sums[FIRST] - high)
 
 
-@compiled
+@watched
 def _is_plain_named(sides: Floats, centres: Floats, counts: Floats, level: float) -> bool:
     """Whether the interval of one arm's plain average lies below that of every other."""
     k = sides.shape[0]
@@ -181,7 +119,7 @@ class Kept(NamedTuple):
     levels: Floats  # of a mean, and of a pair
 
 
-@compiled
+@watched
 def _begin_block(kept: Kept, at: int, x: Floats) -> None:
     stage, told = kept.stages[at], kept.known.sum()
     stage.centre = (0.5 + kept.totals.sum()) / (1 + told)
@@ -193,7 +131,7 @@ def _begin_block(kept: Kept, at: int, x: Floats) -> None:
         kept.sides[i, :, BOUND] = max(kept.sides[i, 0, BOUND], m, 1 - m)
 
 
-@compiled
+@watched
 def _next_block(kept: Kept, at: int, x: Floats, allowed: float, piece: float) -> int:
     """The block of the next decision, which has at most `piece` decisions."""
     lowest, highest = np.inf, 0.0
@@ -211,14 +149,15 @@ def _next_block(kept: Kept, at: int, x: Floats, allowed: float, piece: float) ->
     return at
 
 
-@compiled
+@watched
 def _enter(kept: Kept, t: int, at: int, x: Floats, means: Floats) -> None:
     arm, stage, r = kept.arms[t], kept.stages[at], kept.reference[at]
     kept.stage_of[t], kept.is_counted[t] = at, 1 - stage.is_paused
+    stage.open += 1
     if kept.is_counted[t]:
         stage.counted += 1
-        _widen(kept.pairs, stage.centre, r, x, means)
-        _change_pairs(kept.pairs, arm, r[arm] / kept.chances[t], -stage.centre, 1 - stage.centre, 1.0, r)
+        widen(kept.pairs, at, stage.centre, r, x, means)
+        change_pairs(kept.pairs, at, arm, r[arm] / kept.chances[t], -stage.centre, 1 - stage.centre, 1.0, r)
     m = kept.centres[at, arm]
     _change_means(kept.sides[arm], -m, 1 - m, 1.0)
     kept.drawn[arm] += 1
@@ -227,13 +166,14 @@ def _enter(kept: Kept, t: int, at: int, x: Floats, means: Floats) -> None:
     kept.sides[arm, 1, TRUTH] += m - means[arm]
 
 
-@compiled
+@watched
 def _take_report(kept: Kept, s: int, y: float) -> None:
     arm, at = kept.arms[s], kept.stage_of[s]
+    kept.stages[at].open -= 1
     if kept.is_counted[s]:
         weight, c, r = kept.reference[at, arm] / kept.chances[s], kept.stages[at].centre, kept.reference[at]
-        _change_pairs(kept.pairs, arm, weight, -c, 1 - c, -1.0, r)
-        _change_pairs(kept.pairs, arm, weight, y - c, y - c, 1.0, r)
+        change_pairs(kept.pairs, at, arm, weight, -c, 1 - c, -1.0, r)
+        change_pairs(kept.pairs, at, arm, weight, y - c, y - c, 1.0, r)
     m = kept.centres[at, arm]
     _change_means(kept.sides[arm], -m, 1 - m, -1.0)
     _change_means(kept.sides[arm], y - m, y - m, 1.0)
@@ -241,21 +181,21 @@ def _take_report(kept: Kept, s: int, y: float) -> None:
     kept.totals[arm] += y
 
 
-@compiled
-def _look(kept: Kept, found: Integers, told: int, every: Integers) -> None:
+@watched
+def _look(kept: Kept, n_blocks: int, found: Integers, told: int, every: Integers) -> None:
     """Note in `found`, which has the fields of Found, what is seen after so many reports."""
     if found[0] == 0:
-        winner = _named(kept.pairs, kept.levels[1])
-        if winner >= 0:
-            found[0], found[1] = told, winner
+        first = leader(kept.pairs, kept.stages, n_blocks, kept.known, kept.totals)
+        if is_best(kept.pairs, n_blocks, first, kept.levels[1]):
+            found[0], found[1] = told, first
     if every[0] > 0 and told % every[0] == 0:
-        found[2] |= _is_difference_missed(kept.pairs, kept.levels[1])
+        found[2] |= is_difference_missed(kept.pairs, n_blocks, kept.levels[1])
         found[3] |= _is_mean_missed(kept.sides, kept.levels[0])
     if every[1] > 0 and told % every[1] == 0:
         found[4] |= _is_plain_named(kept.sides, kept.shifts, kept.drawn, kept.levels[0])
 
 
-@compiled
+@watched
 def _play(
     learner: Any,
     patience: float,
@@ -293,9 +233,9 @@ def _play(
             _take_report(kept, s, y)
             reports[told + t] = s
             told += 1
-            _look(kept, found, told, every)
+            _look(kept, at + 1, found, told, every)
             s = following[s]
-    found[5] = at + 1
+    found[5], found[6] = at + 1, leader(kept.pairs, kept.stages, at + 1, kept.known, kept.totals)
 
 
 def slopes_of(tuning: Tuning, k: int) -> Floats:
@@ -336,7 +276,7 @@ def play(
     ledger, cdf = np.zeros(n + 1, kernels.LEDGER), np.empty(-(-k // kernels.BLOCK))
     kernels.accumulate(policies[int(clock["shadow"]["played"][0]), kernels.X], cdf)
     kept = _nothing(n, k, alpha)
-    xs, reports, found = np.zeros((n, k)), np.full(2 * n, -1), np.zeros(6, np.int64)
+    xs, reports, found = np.zeros((n, k)), np.full(2 * n, -1), np.zeros(7, np.int64)
     rules, uniforms = (slopes_of(tuning, k), _allowed(n, k)), np.asarray(np.random.default_rng(seed).random(n))
     learner, looks = (clock, ledger, policies, blank_bets(k), cdf), np.array([every, every_plain])
     _play(learner, proper_patience(tuning, k), *rules, uniforms, losses, delays, means, looks, kept, xs, reports, found)
@@ -350,10 +290,10 @@ def _allowed(n: int, k: int) -> Floats:
 
 
 def _nothing(n: int, k: int, alpha: float) -> Kept:
-    pairs, sides = np.zeros((k, k, 5)), np.zeros((k, 2, 5))
-    pairs[:, :, BOUND], sides[:, :, BOUND] = 1e-3, 0.5
-    by_block = np.zeros((MOST_BLOCKS, k)), np.zeros((MOST_BLOCKS, k))
+    sides, room = np.zeros((k, 2, 5)), math.ceil(blocks.n_allowed(k, n)) + 1
+    sides[:, :, BOUND] = 0.5
+    by_block = np.zeros((room, k)), np.zeros((room, k))
     by_round = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
     by_arm = np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(k)
-    levels = np.log([2 / alpha, k / alpha])
-    return Kept(np.zeros(MOST_BLOCKS, BLOCK), *by_block, *by_round, np.zeros(n), *by_arm, sides, pairs, levels)
+    levels, pairs = np.log([2 / alpha, k / alpha]), blank_pairs(k, room)
+    return Kept(np.zeros(room, BLOCK), *by_block, *by_round, np.zeros(n), *by_arm, sides, pairs, levels)

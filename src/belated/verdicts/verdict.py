@@ -82,11 +82,11 @@ class Table(NamedTuple):
     counted: Floats
 
 
-def verdict(evidence: "Evidence", confidence: float, *, is_whole: bool = False) -> Verdict:
+def verdict(evidence: "Evidence", confidence: float) -> Verdict:
     """Find the leader and compare the others with it.
 
     The evidence is the best of all first blocks, so that young decisions, which are mostly open, do not hide what older
-    ones have shown. With `is_whole` it is that of all blocks.
+    ones have shown.
     """
     level, arms = _as_confidence(confidence), np.array(evidence.active, np.int64)
     n_open = sum(sum(block.open) for block in evidence.blocks)
@@ -96,8 +96,7 @@ def verdict(evidence: "Evidence", confidence: float, *, is_whole: bool = False) 
     table = tabulate(evidence, arms)
     place = _leader(_first(table, _settled(evidence)), _best_mean(evidence, arms))[0]
     pairs = against_all(table, place)
-    best = pairs if is_whole else _best_prefix(table, place)
-    found = _comparisons(arms, place, pairs, best, math.log(evidence.n_arms), level)
+    found = _comparisons(arms, place, pairs, _best_prefix(table, place), math.log(evidence.n_arms), level)
     return Verdict(int(arms[place]), min(one.sure for one in found), level, *counts, tuple(found))
 
 
