@@ -22,13 +22,22 @@ from benchmarks import (
     replay_log,
     replicas,
     shadow,
+    silent_option,
     still_worlds,
     verdicts,
 )
 from benchmarks.judging import missed
 
 GROUPS = {
-    "shadow": ("shadow", "still_worlds", "moving_worlds", "lost_reports", "conversions", "coming_and_going"),
+    "shadow": (
+        "shadow",
+        "still_worlds",
+        "moving_worlds",
+        "lost_reports",
+        "silent_option",
+        "conversions",
+        "coming_and_going",
+    ),
 }
 PARTS = (
     learner.ask_and_tell,
@@ -49,6 +58,7 @@ PARTS = (
     lost_reports.regret,
     lost_reports.regret_given_up,
     lost_reports.silent,
+    silent_option.newcomer,
     conversions.sales,
     coming_and_going.table,
     verdicts.false_winners,
