@@ -13,6 +13,7 @@ from belated.errors import InvalidInput
 from belated.learner.outcomes import OutcomeRange
 from belated.replay import Columns, Log, flight_study, log_sections, log_study, read, settle
 from belated.replay.losses import chosen_range, losses_of, meaning
+from belated.replay.missing import within_wait
 from belated.replay.missing_section import settled_words
 from belated.reports import Page, Section, pages
 from belated.reports import Table as Cells
@@ -115,8 +116,8 @@ def log_to_study(
 ) -> tuple[Log, list[str]]:
     """The log as the options want it, and in words what its outcomes are. A wrong log is refused."""
     losses_of(log, outcomes)
-    words = [meaning(outcomes)]
-    if wait is None and default_outcome is None:
+    words, waiting = [meaning(outcomes)], within_wait(log)
+    if wait is None and default_outcome is None and (waiting.all() or not waiting.any()):
         return log, words
     default = None if default_outcome is None else outcomes.check("the default outcome", default_outcome)
     settled = settle(log, wait, default)

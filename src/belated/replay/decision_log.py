@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from belated.arrays import Floats, Integers
 from belated.errors import InvalidInput
@@ -12,6 +13,7 @@ from belated.learner.outcomes import OutcomeRange
 from belated.replay.declared_range import declares_range, range_in
 from belated.replay.log_cells import NUMBER, instants, kind_of, numbers
 from belated.replay.log_files import Column, LogTable, column_of, open_table, refuse
+from belated.replay.open_rows import open_rows, says_status
 from belated.suggestions import closest
 
 
@@ -47,6 +49,8 @@ class Log:
     locations: tuple[str, Integers] | None = None  # "log.csv, line" and the line number of each decision
     has_dates: bool = True  # False if times are plain numbers in an unknown unit
     declared: OutcomeRange | None = None  # the range of the outcomes, if the file itself says it
+    is_open: NDArray[np.bool_] | None = None  # whether the outcome may still come, if the file itself says it
+    expires: Floats | None = None  # and when the wait for it ends. Infinite if there is none
 
     @property
     def n_arms(self) -> int:
@@ -67,6 +71,8 @@ class _Part(NamedTuple):
     outcomes: Floats
     outcome_times: Floats
     probabilities: Floats
+    is_open: NDArray[np.bool_]
+    expires: Floats
 
 
 def read(path: Path | str, columns: Columns | None = None) -> Log:
@@ -88,24 +94,25 @@ def read(path: Path | str, columns: Columns | None = None) -> Log:
     codes: dict[str, int] = {}
     kind: str | None = None
     declared: OutcomeRange | None = None
-    has_range = declares_range(table)
+    has_range, has_status = declares_range(table), says_status(table)
     parts: list[_Part] = []
     for chunk in table.chunks:
         cells = {use: column_of(table, chunk, name) for use, name in names.items()}
         kind = kind or _first_kind(cells["time"])
         if has_range:
             declared = range_in(table, chunk, declared)
-        parts.append(_part(cells, kind, codes))
+        part = _part(cells, kind, codes)
+        parts.append(part._replace(**open_rows(table, chunk, kind, cells["outcome"])._asdict()) if has_status else part)
     if not parts:
         raise InvalidInput(f"{table.path} has a header but no rows. A log needs decisions")
     if len(codes) < 2:
         raise InvalidInput(f"{table.path}: every row has the arm {next(iter(codes))!r}. A choice needs at least 2 arms")
     whole = _Part(*map(np.concatenate, zip(*parts, strict=True)))
-    log = _assemble(table, codes, whole, has_probabilities="probability" in names)
+    log = _assemble(table, codes, whole, has_probabilities="probability" in names, has_status=has_status)
     return replace(log, has_dates=kind != NUMBER, declared=declared)
 
 
-def _assemble(table: LogTable, codes: dict[str, int], part: _Part, *, has_probabilities: bool) -> Log:
+def _assemble(table: LogTable, codes: dict[str, int], part: _Part, *, has_probabilities: bool, has_status: bool) -> Log:
     order = np.argsort(part.times, kind="stable")
     arm_names = _sorted_names(list(codes))
     rank = np.empty(len(codes), np.int64)
@@ -118,6 +125,8 @@ def _assemble(table: LogTable, codes: dict[str, int], part: _Part, *, has_probab
         part.outcome_times[order],
         part.probabilities[order] if has_probabilities else None,
         (f"{table.path}, {table.unit}", part.lines[order]),
+        is_open=part.is_open[order] if has_status else None,
+        expires=part.expires[order] if has_status else None,
     )
 
 
@@ -171,7 +180,8 @@ def _part(cells: dict[str, Column], kind: str, codes: dict[str, int]) -> _Part:
     _check_outcomes(cells, times, outcomes, outcome_times)
     chances = _probabilities(cells["probability"]) if "probability" in cells else np.empty(0)
     numbered = np.array([codes.setdefault(name, len(codes)) for name in arms], np.int64)
-    return _Part(np.array(cells["arm"].lines), times, numbered, outcomes, outcome_times, chances)
+    lines, no_status = np.array(cells["arm"].lines), (np.empty(0, np.bool_), np.empty(0))
+    return _Part(lines, times, numbered, outcomes, outcome_times, chances, *no_status)
 
 
 def _check_outcomes(cells: dict[str, Column], times: Floats, outcomes: Floats, outcome_times: Floats) -> None:

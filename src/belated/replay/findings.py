@@ -8,7 +8,16 @@ import numpy as np
 from belated.learner.outcomes import OutcomeRange
 from belated.replay.decision_log import Log
 from belated.replay.losses import range_of
-from belated.replay.missing import ENOUGH_OUTCOMES, Comparison, came, delays, is_old, report_rates, usual_wait
+from belated.replay.missing import (
+    ENOUGH_OUTCOMES,
+    Comparison,
+    came,
+    delays,
+    is_old,
+    report_rates,
+    usual_wait,
+    within_wait,
+)
 from belated.replay.pictures import in_words
 
 BEYOND_CHANCE = 0.001  # of a p-value. Three tests then find something in fewer than 1 in 300 healthy logs
@@ -26,7 +35,7 @@ NO_TEST_TELLS = (
 
 
 class Finding(NamedTuple):
-    """Something suspicious. `kind` is missing, young, apart, delay, one value or sparse."""
+    """Something suspicious. `kind` is waiting, missing, young, apart, delay, one value or sparse."""
 
     kind: str
     words: str  # what was found
@@ -38,7 +47,8 @@ class LogCheck(NamedTuple):
     """How the arms of a log compare, and what follows."""
 
     wait: float  # 99 in 100 of the outcomes came within it, also of a slow arm. NaN if none came
-    n_blank: int  # rows without an outcome
+    n_blank: int  # rows without an outcome, and not within their wait
+    n_waiting: int  # rows that may still be within their wait, with or without an outcome
     share: float  # of the rows older than this wait that have an outcome, NaN if none is so old
     rates: Comparison  # how often rows older than this wait have an outcome
     young_rates: Comparison  # the same of the younger rows
@@ -68,12 +78,14 @@ def check(log: Log, outcomes: OutcomeRange | None = None) -> LogCheck:
     (False, 'green has an outcome in 33% fewer rows than the others')
     """
     wait = usual_wait(log)
-    old = is_old(log, wait)
-    n_blank = int((~came(log)).sum())
+    waiting = within_wait(log)
+    old, young = is_old(log, wait) & ~waiting, ~is_old(log, wait) & ~waiting
+    counts = int((~came(log) & ~waiting).sum()), int(waiting.sum())
     share = float(came(log)[old].mean()) if old.any() else math.nan
-    found = LogCheck(wait, n_blank, share, report_rates(log, old), report_rates(log, ~old), delays(log), ())
+    found = LogCheck(wait, *counts, share, report_rates(log, old), report_rates(log, young), delays(log), ())
     meant = range_of(log, outcomes)
     findings = [
+        _waiting(found, log),
         _one_value(found, log, meant),
         _sparse(found, log, meant),
         _missing(found, log, meant),
@@ -126,6 +138,21 @@ def not_compared(names: list[str]) -> str:
     return f"Not used at the same times as other arms: {listed}."
 
 
+def _waiting(found: LogCheck, log: Log) -> Finding | None:
+    if found.n_waiting == 0:
+        return None
+    words = (
+        f"{_decisions(found.n_waiting, log)} may still be within their wait. Their outcomes are not final, and those "
+        "that come first may be the good ones."
+    )
+    fix = "Export the log again when more waits are over. Or judge what has come by now, with --wait and a time "
+    return Finding("waiting", words, f"{fix}within which nearly all outcomes come.", stops=True)
+
+
+def _decisions(n: int, log: Log) -> str:
+    return "All decisions" if n == log.arms.size else f"{n:,} of {log.arms.size:,} decisions"
+
+
 def _missing(found: LogCheck, log: Log, outcomes: OutcomeRange) -> Finding | None:
     chance = "Decisions of about the same time were compared. Chance does this in fewer than 1 in 1,000 logs."
     arm, young = lacking(found.rates), lacking(found.young_rates)
@@ -171,8 +198,8 @@ def _apart(found: LogCheck, log: Log) -> Finding | None:
 
 
 def _one_value(found: LogCheck, log: Log, outcomes: OutcomeRange) -> Finding | None:
-    values, blank = np.unique(log.outcomes[came(log)]), float(1 - came(log).mean())
-    if values.size != 1:
+    values, blank = np.unique(log.outcomes[came(log)]), found.n_blank / log.arms.size
+    if values.size != 1 or (found.n_waiting and not found.n_blank):  # the others may be on their way
         return None
     value = values[0]
     if blank == 0:

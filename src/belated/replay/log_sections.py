@@ -177,11 +177,12 @@ def waiting_section(found: LogStudy) -> Section:
     """The section on how late the feedback is."""
     log, waiting = found.log, found.waiting
     delays = {"the log": delays_in_rounds(log.times, log.outcome_times)}
+    still_open = f"{waiting.share_open:.1%} still open, " if waiting.share_open else ""
     return Section(
         "waiting",
         "How late the feedback is",
         headline=f"{waiting.n_rounds:,} decisions between {waiting.n_arms:,} arms, {waiting.share_never:.1%} never "
-        f"reported, at most {waiting.largest_backlog:,} outstanding at once",
+        f"reported, {still_open}at most {waiting.largest_backlog:,} outstanding at once",
         paragraphs=remarks(found),
         tables=[waiting_table("Delays", {"the log": waiting}, has_dates=log.has_dates)],
         figures=[

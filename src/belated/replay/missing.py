@@ -78,6 +78,16 @@ def is_old(log: Log, wait: float) -> Mask:
     return np.asarray(end_of(log) - log.times >= wait)
 
 
+def within_wait(log: Log) -> Mask:
+    """Which rows may still be within their wait, if the log says that some are. Their outcomes are not final.
+
+    It does not matter whether such a row has an outcome. Those that come first may be the good ones.
+    """
+    if log.is_open is None or log.expires is None or not (log.is_open & np.isfinite(log.expires)).any():
+        return np.zeros(log.times.size, np.bool_)
+    return np.asarray((log.expires > end_of(log)) & np.isfinite(log.expires))
+
+
 def report_rates(log: Log, rows: Mask) -> Comparison:
     """How often the rows of each arm have an outcome. The effect is the rate over that of the others."""
     arms, reported = log.arms[rows], came(log)[rows].astype(float)

@@ -13,6 +13,7 @@ from belated.reports import Section, Table
 
 MOST_ARMS = 15  # with more, only those that differ most are shown
 REASONS = {
+    "waiting": "outcomes are still on their way",
     "missing": "some arms lack more outcomes than others",
     "young": "some arms lack more of the latest outcomes than others",
     "apart": "some arms were not used at the same times as the others",

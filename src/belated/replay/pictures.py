@@ -36,12 +36,14 @@ def waiting_table(title: str, measured: Mapping[str, WaitingTimes], *, has_dates
     """A table with a column for each name in `measured`."""
     unit = "time" if has_dates else "time (the file's unit)"
     by_name: dict[str, list[str]] = {}
+    has_open = any(waiting.share_open > 0 for waiting in measured.values())
     for waiting in measured.values():
         cells = {f"decisions waited, {name}": _count(value) for name, value in zip(LEVELS, waiting.rounds, strict=True)}
         for name, value in zip(LEVELS, waiting.seconds, strict=True):
             cells[f"{unit} waited, {name}"] = in_words(value, has_dates=has_dates)
         cells |= {
             "never reported": f"{waiting.share_never:.2%}",
+            **({"still open": f"{waiting.share_open:.2%}"} if has_open else {}),
             "came after the last decision": f"{waiting.share_after:.2%}",
             "most outstanding at once": f"{waiting.largest_backlog:,}",
             "total delay D": f"{waiting.total:,}",

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from belated.arrays import Floats, Integers
 from belated.bounds import best_skipping, clip
@@ -30,7 +31,8 @@ class WaitingTimes(NamedTuple):
     n_rounds: int  # n
     rounds: Quantiles  # d_t, of the feedback that came before the last decision
     seconds: Quantiles  # of all feedback that came, in the file's unit if its times are plain numbers
-    share_never: float  # no outcome at all
+    share_never: float  # no outcome at all, and none is waited for
+    share_open: float  # no outcome yet, as the log itself says
     share_after: float  # it came, but no later decision could use it
     largest_backlog: int  # max o_t
     total: int  # D, delays clipped to the game
@@ -56,20 +58,27 @@ def delays_in_rounds(times: Floats, outcome_times: Floats) -> Integers:
 
 def measure(log: Log) -> WaitingTimes:
     """The waiting times of a log."""
-    return measure_times(log.n_arms, log.times, log.outcome_times)
+    return measure_times(log.n_arms, log.times, log.outcome_times, log.is_open)
 
 
-def measure_times(n_arms: int, times: Floats, outcome_times: Floats) -> WaitingTimes:
-    """The waiting times between decisions and their outcomes. An outcome time is infinite if none came."""
+def measure_times(
+    n_arms: int, times: Floats, outcome_times: Floats, is_open: NDArray[np.bool_] | None = None
+) -> WaitingTimes:
+    """The waiting times between decisions and their outcomes. An outcome time is infinite if none came.
+
+    `is_open` says which of those without an outcome are still waited for.
+    """
     delays = delays_in_rounds(times, outcome_times)
     came, in_time = np.isfinite(outcome_times), delays < NEVER
+    share_open = 0.0 if is_open is None else float((is_open & ~came).mean())
     skipping = best_skipping(n_arms, delays)
     return WaitingTimes(
         n_arms=n_arms,
         n_rounds=delays.size,
         rounds=quantiles(delays[in_time]),
         seconds=quantiles((outcome_times - times)[came]),
-        share_never=float(1 - came.mean()),
+        share_never=float(1 - came.mean()) - share_open,
+        share_open=share_open,
         share_after=float((came & ~in_time).mean()),
         largest_backlog=int(outstanding_counts(clip(delays)).max()),
         total=int(clip(delays).sum()),

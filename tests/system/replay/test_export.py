@@ -3,6 +3,7 @@
 import csv
 import json
 import random
+import time
 from pathlib import Path
 from typing import Any
 
@@ -44,3 +45,27 @@ def test_an_export_needs_no_options(ending: str, tmp_path: Path) -> None:
         values = [float(row["outcome"]) for row in csv.DictReader(path.read_text().splitlines()) if row["outcome"]]
         assert estimates["logged"]["snips"]["value"] == pytest.approx(sum(values) / len(values))
         assert len(values) == 1980
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_decisions_within_their_wait_are_neither_missing_nor_failures(ending: str, tmp_path: Path) -> None:
+    """Likes are told at once, and a tenth of the others never. An export half-way has 400 decisions to wait for."""
+    likes, draw, path = {"blue": 0.3, "green": 0.6}, random.Random(1), tmp_path / f"likes.{ending}"  # noqa: S311
+    with Served(tmp_path) as served:
+        served.post("/v1/experiments", {"name": "likes", "arms": list(likes), "reward_wait": 2})
+        for size in (1200, 400):
+            made = served.post("/v1/experiments/likes/decisions/batch", {"size": size}).json()["decisions"]
+            rewards = [(one["decision_id"], float(draw.random() < likes[one["arm"]])) for one in made]
+            told = [(one, reward) for one, reward in rewards if reward or (size == 1200 and draw.random() < 0.9)]
+            reports = [{"decision_id": one, "reward": reward} for one, reward in told]
+            assert served.post("/v1/feedback", {"reports": reports}).status_code == 200
+            if size == 1200:
+                time.sleep(3)
+        path.write_bytes(served.get(f"/v1/experiments/likes/export.{ending}").content)
+    said = " ".join(run(str(path), "--out", str(tmp_path / "out")).split())
+    assert "400 decisions younger than 2 seconds are left out." in said
+    results = json.loads((tmp_path / "out" / "results.json").read_text())["results"]
+    assert results["waiting"]["n_rounds"] == 1200
+    assert results["waiting"]["share_open"] == 0
+    assert 0.01 < results["waiting"]["share_never"] < 0.12
+    assert not {"waiting", "young", "one value"} & {kind for kind, *_ in results["check"]["findings"]}

@@ -15,7 +15,8 @@ from belated.serve.domain.experiment import Experiment
 from belated.serve.http.calls import Answer, Call, experiment_of
 from belated.serve.http.documents import OutcomeDocument, of_found
 
-DECISION: Final = ("decision_id", "round", "time", "arm", "probability", "outcome", "outcome_time", "status")
+DECISION: Final = ("decision_id", "round", "time", "arm", "probability")
+OUTCOME: Final = ("outcome", "outcome_time", "status", "expires_at")  # it expires at the end of the wait
 RANGE: Final = ("outcome_lowest", "outcome_highest", "outcome_better")  # the same in every row, safe in spreadsheets
 CHUNK: Final = 2**18
 
@@ -24,13 +25,13 @@ def csv_pages(experiment: Experiment, pages: Iterable[list[Found]]) -> Iterator[
     """Write decisions as CSV, a page at a time. An unknown outcome is empty."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow((*DECISION, *RANGE))
+    writer.writerow((*DECISION, *OUTCOME, *RANGE))
     within = experiment.outcomes
     limits = repr(within.lowest), repr(within.highest), within.better
     for page in chain(pages, [[]]):  # the last one writes the header if there are no decisions
         for one in (of_found(experiment, found) for found in page):
             decided = one.decision_id, one.round, one.decided_at, one.arm, repr(one.probability)
-            writer.writerow((*decided, *outcome_cells(one.outcome), *limits))
+            writer.writerow((*decided, *outcome_cells(one.outcome), one.expires_at or "", *limits))
         yield buffer.getvalue().encode()
         buffer.seek(0)
         buffer.truncate()
@@ -51,8 +52,12 @@ def as_parquet(content: Iterable[bytes], folder: Path) -> Path:
     with source.open("wb") as file:
         file.writelines(content)
     numbers = ("probability", "outcome", "outcome_lowest", "outcome_highest")
-    types = {**dict.fromkeys((*DECISION, *RANGE), pl.String), "round": pl.Int64, **dict.fromkeys(numbers, pl.Float64)}
-    times = pl.col("time", "outcome_time").str.to_datetime("%Y-%m-%dT%H:%M:%S%.fZ", time_zone="UTC")
+    types = {
+        **dict.fromkeys((*DECISION, *OUTCOME, *RANGE), pl.String),
+        "round": pl.Int64,
+        **dict.fromkeys(numbers, pl.Float64),
+    }
+    times = pl.col("time", "outcome_time", "expires_at").str.to_datetime("%Y-%m-%dT%H:%M:%S%.fZ", time_zone="UTC")
     frame = pl.scan_csv(source, schema_overrides=types)
     frame.with_columns(times).sink_parquet(target)
     return target
