@@ -61,6 +61,9 @@ def serve(
         int,
         typer.Option(min=10_000, help="Decisions and reports that may wait for the disk. More get 503."),
     ] = 100_000,
+    connections: Annotated[
+        int, typer.Option(min=1, help="Connections that a process may have. More end the one that is idle longest.")
+    ] = 1_000,
     access_log: Annotated[bool, typer.Option("--access-log", help="Log every request.")] = False,
     workers: Annotated[int, typer.Option(min=1, help="Number of processes that serve at this port.")] = 1,
 ) -> None:
@@ -68,8 +71,10 @@ def serve(
     require_extra()
     from belated.serve.process import json_logs, run  # noqa: PLC0415
     from belated.serve.process import workers as processes  # noqa: PLC0415
+    from belated.serve.process.connections import Limits  # noqa: PLC0415
 
     json_logs.start(access=access_log)
     key, start_users = prepare_demo()
-    plan = run.Plan(store, host, port, queue, access_log, (key,) if demo else ())
+    limits = Limits(connections=connections)
+    plan = run.Plan(store, host, port, queue, access_log, (key,) if demo else (), limits)
     processes.serve(plan, workers, announce, [start_users] if demo else [])

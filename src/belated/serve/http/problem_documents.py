@@ -22,11 +22,14 @@ TITLES: Final = {
     403: "Not allowed",
     404: "Not found",
     405: "Method not allowed",
+    408: "Too slow",
     409: "Conflict",
     413: "Too large",
+    414: "The path is too long",
     415: "Not JSON",
     422: "The request does not make sense",
     429: "Too many",
+    431: "The headers are too large",
     503: "Not now",
 }
 KEY_HINT: Final = "Send Authorization: Bearer KEY. Create a key with `belated keys create`."

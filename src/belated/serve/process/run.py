@@ -2,15 +2,18 @@
 
 import gc
 import logging
+import math
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Timer
 from types import FrameType
-from typing import Final, NamedTuple, final
+from typing import Any, Final, NamedTuple, final
 
 import uvicorn
 
@@ -19,6 +22,7 @@ from belated.learner.ftrl import FTRL
 from belated.replicated.shared_learner import SharedLearner
 from belated.serve.http.addresses import is_loopback
 from belated.serve.http.app import build
+from belated.serve.process.connections import Connection, Limits, allow_files
 from belated.serve.process.snapshots import SnapshotProcess
 from belated.serve.service.service import CAPACITY, Service
 from belated.serve.store.journal import Key
@@ -27,6 +31,7 @@ from belated.serve.store.opening import shown
 PORT: Final = 8321
 COMPILE_NOTICE: Final = 3.0  # seconds of compiling before the log mentions it
 SHUTDOWN_TIMEOUT: Final = 10  # seconds for requests in flight when the service stops
+CHECK_EVERY: Final = 5  # tenths of a second between two searches for slow callers
 SWITCH_INTERVAL: Final = 0.0001  # seconds. With Python's 5 ms the writer would wait too long for its turn
 Announce = Callable[[str, bool], None]  # called with the address, and whether keys are needed
 log = logging.getLogger("belated.serve")
@@ -59,11 +64,15 @@ def url_of(sock: socket.socket) -> str:
 class Server(uvicorn.Server):
     """Uvicorn's server. Calls `ready` once it listens. Tells the service to end live streams at the first signal."""
 
-    def __init__(self, service: Service, ready: Callable[[], None], *, access_log: bool) -> None:
+    def __init__(self, service: Service, ready: Callable[[], None], plan: "Plan") -> None:
+        protocol: Any = partial(Connection, limits=plan.limits)
         config = uvicorn.Config(
             build(service),
+            http=protocol,
+            ws="none",
             log_config=None,
-            access_log=access_log,
+            access_log=plan.access_log,
+            timeout_keep_alive=math.ceil(plan.limits.keep_alive),
             timeout_graceful_shutdown=SHUTDOWN_TIMEOUT,
             server_header=False,
         )
@@ -73,6 +82,15 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._ready()
+
+    async def on_tick(self, counter: int) -> bool:
+        """End the connections of callers that are too slow. Uvicorn calls this ten times a second."""
+        if counter % CHECK_EVERY == 0:
+            now = time.monotonic()
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, Connection):
+                    connection.check(now)
+        return await super().on_tick(counter)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -121,6 +139,7 @@ class Plan(NamedTuple):
     capacity: int = CAPACITY
     access_log: bool = False
     internal_keys: tuple[Key, ...] = ()
+    limits: Limits = Limits()
 
 
 def check_keys(plan: Plan, *, is_locked: bool) -> None:
@@ -146,6 +165,7 @@ def serve_on(sock: socket.socket, plan: Plan, announce: Sequence[Announce]) -> N
     service = Service.open(
         plan.store, capacity=plan.capacity, internal_keys=plan.internal_keys, make_snapshot=snapshots.start
     )
+    allow_files(plan.limits.connections)
     try:
         check_keys(plan, is_locked=service.is_locked)
         gc.freeze()  # keep the loaded state out of collections, which would delay requests
@@ -157,7 +177,7 @@ def serve_on(sock: socket.socket, plan: Plan, announce: Sequence[Announce]) -> N
             for tell in announce:
                 tell(url, service.is_locked)
 
-        Server(service, ready, access_log=plan.access_log).run([sock])
+        Server(service, ready, plan).run([sock])
     finally:
         snapshots.stop()
         service.stop()
