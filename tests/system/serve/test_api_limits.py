@@ -199,13 +199,34 @@ def test_a_foreign_page_is_not_answered(served: Served, origin: str) -> None:
 def test_this_machine_and_its_own_pages_are_answered(served: Served) -> None:
     port = served.url.rpartition(":")[2]
     for host in (f"localhost:{port}", f"127.0.0.1:{port}", f"[::1]:{port}", "localhost"):
-        headers = {"Host": host, "Origin": f"http://{host}", "X-Forwarded-For": "127.0.0.1, ::1"}
+        headers = {"Host": host, "Origin": f"http://{host}", "Sec-Fetch-Site": "same-origin"}
         assert send(served, "POST", DECISIONS, headers=headers).status_code == 201
 
 
-def test_others_behind_a_proxy_of_this_machine_are_not(served: Served) -> None:
-    for callers in ("203.0.113.7", "203.0.113.7, 127.0.0.1", "unknown"):
-        assert_problem(send(served, "POST", DECISIONS, headers={"X-Forwarded-For": callers}), 403, "through a proxy")
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_a_page_of_another_site_is_not_answered_without_an_origin_either(served: Served, site: str) -> None:
+    answer = send(served, "GET", "/v1/experiments", headers={"Sec-Fetch-Site": site})
+    assert_problem(answer, 403, "pages of other sites")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("X-Forwarded-For", "203.0.113.7"),
+        ("X-Forwarded-For", "127.0.0.1"),
+        ("X-Forwarded-Proto", "https"),
+        ("X-Forwarded-Host", "localhost"),
+        ("X-Real-IP", "127.0.0.1"),
+        ("Forwarded", "for=127.0.0.1"),
+        ("Via", "1.1 proxy"),
+        ("CF-Connecting-IP", "203.0.113.7"),
+    ],
+)
+def test_what_comes_through_a_proxy_is_not_answered(served: Served, name: str, value: str) -> None:
+    for method, path in (("GET", "/v1/experiments"), ("POST", DECISIONS), ("GET", "/metrics")):
+        answer = send(served, method, path, headers={name: value})
+        assert_problem(answer, 403, "belated keys create")
+        assert name.lower() in answer.json()["detail"]
 
 
 def test_an_unknown_query_parameter_is_refused_with_the_known_ones(served: Served) -> None:

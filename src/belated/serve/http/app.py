@@ -5,10 +5,8 @@ import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, final
-from urllib.parse import urlsplit
 
 import msgspec
 from starlette.applications import Starlette
@@ -23,8 +21,8 @@ from starlette.types import Receive, Scope, Send
 from belated.errors import InvalidInput, StoreError, StoreUnreachable
 from belated.serve.domain.refusals import STORE_UNREACHABLE, Refusal, try_later
 from belated.serve.http import openapi
-from belated.serve.http.addresses import is_loopback
 from belated.serve.http.calls import Answer, Call
+from belated.serve.http.guard import guard
 from belated.serve.http.metrics import Metrics
 from belated.serve.http.problem_documents import PROBLEM_MEDIA, HTTPProblem, problem_of
 from belated.serve.http.routes import ROUTES, Route
@@ -32,7 +30,6 @@ from belated.serve.service.keys import check_unrestricted
 from belated.serve.service.service import Service
 
 DASHBOARD: Final = Path(__file__).parent.parent / "dashboard"
-FIX: Final = "Create a key with `belated keys create`."
 PAGE_HEADERS: Final = {
     "Content-Security-Policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:",
     "Referrer-Policy": "no-referrer",
@@ -61,28 +58,6 @@ def headers_of(answer: Answer) -> list[tuple[bytes, bytes]]:
     headers = [(b"content-type", answer.media.encode()), (b"cache-control", b"no-store")]
     headers += [(name.lower().encode(), value.encode()) for name, value in answer.headers.items()]
     return headers
-
-
-@lru_cache(256)
-def is_this_machine(host: str) -> bool:
-    """Whether the Host header names loopback."""
-    try:
-        return is_loopback(urlsplit(f"//{host}").hostname or "")
-    except ValueError:
-        return False
-
-
-def guard(call: Call) -> None:
-    """Without keys, answer only this machine, and no page of another site that is open in its browser."""
-    host, origin = call.header(b"host") or "", call.header(b"origin")
-    callers = (call.header(b"x-forwarded-for") or "127.0.0.1").split(",")  # a proxy on this machine may forward others
-    if not all(is_loopback(caller.strip()) for caller in callers):
-        caller = f"{callers[0]!r} through a proxy"
-        raise Refusal("forbidden", f"a service without keys answers only this machine, not {caller}. {FIX}")
-    if not is_this_machine(host):
-        raise Refusal("forbidden", f"a service without keys answers only this machine, not {host!r}. {FIX}")
-    if origin is not None and origin.partition("://")[2] != host:  # compared as text, because it may be nonsense
-        raise Refusal("forbidden", f"a service without keys does not answer pages of {origin!r}. {FIX}")
 
 
 async def send_all(chunks: AsyncGenerator[bytes], receive: Receive, send: Send) -> None:

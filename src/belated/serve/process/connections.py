@@ -14,7 +14,9 @@ import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from belated.serve.http.calls import MAX_BODY
+from belated.serve.http.guard import OWN
 from belated.serve.http.problem_documents import PROBLEM_MEDIA, HTTPProblem
+from belated.serve.process.peers import is_own
 
 MAX_PATH: Final = 8 * 2**10  # bytes of the path and the query
 MAX_HEAD: Final = 32 * 2**10  # bytes of the path and all headers
@@ -52,6 +54,7 @@ class Connection(HttpToolsProtocol):
         self._unread_since: float | None = None  # when the caller stopped reading
         self._ended_at: float | None = None  # when it began to end
         self._is_ending = False
+        self._is_own: bool | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
@@ -79,6 +82,7 @@ class Connection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._begun += 1
+        self.scope["state"][OWN] = self._is_own_program
         self._stage, self._size, self._unfinished, self.waiting_since = "head", 0, 0, time.monotonic()
 
     def on_url(self, url: bytes) -> None:
@@ -111,6 +115,12 @@ class Connection(HttpToolsProtocol):
         super().on_response_complete()
         if self._stage == "idle" and not self.pipeline:
             self.waiting_since = time.monotonic()
+
+    def _is_own_program(self) -> bool | None:
+        """Whether the caller is a program of this user. Asked only by a service without keys, once for a connection."""
+        if self._is_own is None and self.client is not None and self.server is not None:
+            self._is_own = is_own(self.client, (self.server[0], self.server[1] or 0))
+        return self._is_own
 
     def _fail(self, problem: HTTPProblem) -> None:
         """Stop the parser. uvicorn then calls `send_400_response`."""

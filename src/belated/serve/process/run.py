@@ -23,6 +23,7 @@ from belated.replicated.shared_learner import SharedLearner
 from belated.serve.http.addresses import is_loopback
 from belated.serve.http.app import build
 from belated.serve.process.connections import Connection, Limits, allow_files
+from belated.serve.process.peers import can_tell
 from belated.serve.process.snapshots import SnapshotProcess
 from belated.serve.service.service import CAPACITY, Service
 from belated.serve.store.journal import Key
@@ -149,6 +150,8 @@ def check_keys(plan: Plan, *, is_locked: bool) -> None:
             f"without keys the service stays on this machine. Make a key with `belated keys create --scope admin "
             f"--store {shown(plan.store)}` before you bind to {plan.host}"
         )
+    if not is_locked and not can_tell():
+        log.warning("this system does not tell whose program calls. Create a key before you run a proxy here")
 
 
 def serve(plan: Plan, announce: Sequence[Announce]) -> None:
