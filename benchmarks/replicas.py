@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks import decision_service
-from benchmarks.decision_service import EXPERIMENT, load
+from benchmarks.decision_service import EXPERIMENT, MANY_OPEN, load
 from benchmarks.judging import judge
 from tests.support.postgres import Cluster
 from tests.support.service import Served
@@ -52,7 +52,7 @@ def replicas(url: str, number: int) -> Iterator[list[Served]]:
     with tempfile.TemporaryDirectory() as folder:
         served: list[Served] = []
         try:
-            served += [Served(Path(folder), "--store", url) for _ in range(number)]
+            served += [Served(Path(folder), "--store", url, *MANY_OPEN) for _ in range(number)]
             for one in served:
                 one.post("/v1/experiments", EXPERIMENT)
                 one.post("/v1/experiments/layout/decisions")

@@ -21,6 +21,10 @@ app.add_typer(keys, name="keys")
 def create_key(
     scope: Annotated[str, typer.Option(help="decide, report or admin. admin may do everything.")],
     experiment: Annotated[str | None, typer.Option(help="Only for this experiment.")] = None,
+    max_open: Annotated[
+        int | None, typer.Option(min=1, help="No more decisions while their experiment has so many open ones.")
+    ] = None,
+    rate: Annotated[float | None, typer.Option(min=0.001, help="Decisions and reports a second. More get 429.")] = None,
     store: Store = STORE,
 ) -> None:
     """Make a key and show it once. The store keeps only its hash."""
@@ -30,7 +34,7 @@ def create_key(
 
     notes = " The store is new. `belated serve --store` must name the same." if is_missing(store) else ""
     with closing(open_journal(store)) as journal:
-        key = service_keys.create(journal, scope, experiment)
+        key = service_keys.create(journal, scope, experiment, max_open=max_open, rate=rate)
         if experiment is not None and not journal.named([experiment]):
             notes += f" There is no experiment {experiment!r} yet."
     hint = f"A key for the store {shown(store)}.{notes} It is shown only once."

@@ -61,6 +61,24 @@ def serve(
         int,
         typer.Option(min=10_000, help="Decisions and reports that may wait for the disk. More get 503."),
     ] = 100_000,
+    max_open: Annotated[
+        int,
+        typer.Option(
+            min=1, envvar="BELATED_MAX_OPEN", help="Open decisions of an experiment. Asking for more gets 429."
+        ),
+    ] = 1_000_000,
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001, envvar="BELATED_RATE", help="Decisions and reports a second, for each key. More get 429."
+        ),
+    ] = None,
+    experiment_rate: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001, envvar="BELATED_EXPERIMENT_RATE", help="Decisions a second, for each experiment. More get 429."
+        ),
+    ] = None,
     connections: Annotated[
         int, typer.Option(min=1, help="Connections that a process may have. More end the one that is idle longest.")
     ] = 1_000,
@@ -69,12 +87,13 @@ def serve(
 ) -> None:
     """Serve decisions over HTTP, durably and exactly once, with a dashboard."""
     require_extra()
+    from belated.serve.domain.quotas import Quotas  # noqa: PLC0415
     from belated.serve.process import json_logs, run  # noqa: PLC0415
     from belated.serve.process import workers as processes  # noqa: PLC0415
     from belated.serve.process.connections import Limits  # noqa: PLC0415
 
     json_logs.start(access=access_log)
     key, start_users = prepare_demo()
-    limits = Limits(connections=connections)
-    plan = run.Plan(store, host, port, queue, access_log, (key,) if demo else (), limits)
+    limits, quotas = Limits(connections=connections), Quotas(max_open, rate, experiment_rate)
+    plan = run.Plan(store, host, port, queue, access_log, (key,) if demo else (), limits, quotas)
     processes.serve(plan, workers, announce, [start_users] if demo else [])

@@ -21,6 +21,7 @@ class Refusal(Exception):
     ) -> None:
         super().__init__(kind, detail)
         self.kind, self.detail, self.retry_after, self.revision = kind, detail, retry_after, revision
+        self.quota = ""  # the quota that was exhausted, for the metrics
 
 
 def try_later(detail: str) -> Refusal:

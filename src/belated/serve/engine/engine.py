@@ -21,6 +21,7 @@ from belated.serve.domain import ids, timestamps
 from belated.serve.domain.entries import Entry, Found, with_seq
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.messages import Decided, OutcomeReport, ReportStatus
+from belated.serve.domain.quotas import MAX_OPEN, Ahead, Room
 from belated.serve.domain.refusals import Refusal, behind, try_later
 from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.engine import administration
@@ -50,9 +51,11 @@ class Engine:
         *,
         clock: Callable[[], int] = timestamps.now,
         generator: np.random.Generator | None = None,
+        max_open: int = MAX_OPEN,
     ) -> None:
         self.journal, self.lock, self._clock = journal, RLock(), clock
         self._generator = np.random.default_rng() if generator is None else generator
+        self._max_open, self._ahead = max_open, Ahead()  # open decisions of an experiment
         self.fold = load(journal)
         self._snapshot_seq = self.fold.restored
         self._expiry = Expiry(journal)
@@ -168,6 +171,8 @@ class Engine:
         if seqs == list(range(self.fold.seq + 1, self.fold.seq + 1 + len(entries))):
             with self.lock:
                 self.fold.apply(written)
+        else:
+            self._ahead.add(written)
         return written
 
     def _administer(self, request: Create | ChangeArms | Close) -> tuple[Experiment, bool]:
@@ -217,6 +222,8 @@ class Engine:
         waiting: dict[int, list[tuple[int, Ask]]] = {}
         keys: set[Requested] = set()
         created = self._created({request.name for _, request in asked})
+        room, ahead = Room(self._max_open), self._ahead.count(self.fold.seq)
+        full: list[tuple[int, Ask]] = []  # refused because too many decisions are open
         for index, request in asked:
             results[index] = self._guarded(self._introduce, request.name, created)
         known = [(index, request) for index, request in asked if results[index] is None]
@@ -226,12 +233,28 @@ class Engine:
             if results[index] is None:
                 number, key = self.fold.by_name[request.name].seq, request.key
                 if key is None or (number, key) not in keys:
+                    waits = self.fold.experiments[number].counts.outstanding + ahead[number]
+                    results[index] = room.enter(request.name, waits, request.size, request.max_open)
+                    if results[index] is not None:
+                        full.append((index, request))
+                        continue
                     waiting.setdefault(number, []).append((index, request))
                     keys.add((number, key or ""))
+        self._answer_repeats(full, results)
         drawn, at = list[DrawnBatch](), self.now()
         for number, ones in waiting.items():
             drawn += draw(self.fold.experiments[number], ones, entries, at, self.fold.seq, self._generator)
         return drawn
+
+    def _answer_repeats(self, refused: list[tuple[int, Ask]], results: list[Result]) -> None:
+        """Answer refused requests whose key was used before, because that adds no decision."""
+        keyed = [(index, one, (self.fold.by_name[one.name].seq, one.key)) for index, one in refused if one.key]
+        if not keyed:
+            return
+        earlier = self.journal.requested([key for _, _, key in keyed])
+        for index, request, key in keyed:
+            if key in earlier:
+                results[index] = self._guarded(self._answer_again, request, earlier[key])
 
     def _introduce(self, name: str, created: dict[str, int]) -> None:
         """Raise a Refusal if there is no experiment of this name, or this server cannot read of it yet."""

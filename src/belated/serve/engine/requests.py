@@ -36,11 +36,12 @@ class Close(msgspec.Struct):
 
 
 class Ask(msgspec.Struct):
-    """Draw `size` decisions. The answer is Answers."""
+    """Draw `size` decisions. The answer is Answers. `max_open` is the limit of the caller's key, if it has one."""
 
     name: str
     size: int = 1
     key: str | None = None
+    max_open: int | None = None
 
 
 class Tell(msgspec.Struct):

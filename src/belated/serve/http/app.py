@@ -95,6 +95,7 @@ class Endpoint:
         except HTTPProblem as problem:
             answer = problem_answer(problem)
         except Refusal as refusal:
+            self._metrics.refused(refusal)
             answer = problem_answer(problem_of(refusal))
         except (InvalidInput, StoreError) as error:
             answer = problem_answer(problem_of(refusal_of(error)))

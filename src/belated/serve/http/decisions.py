@@ -36,14 +36,16 @@ REPLAYED: Final = {"Idempotent-Replayed": "true"}
 async def ask(call: Call) -> Answer:
     """Choose an arm. The decision is on disk when it is answered."""
     await call.read(NOTHING)
-    got = await call.service.ask(call.name, 1, call.idempotency_key())
+    call.service.spend(call.grant, 1, call.name)
+    got = await call.service.ask(call.name, 1, call.idempotency_key(), call.grant.max_open)
     return Answer(201, of_decided(got.decisions[0]), REPLAYED if got.replayed else {})
 
 
 async def ask_batch(call: Call) -> Answer:
     """Choose many times from one distribution."""
     size = (await call.read(SIZE)).size
-    got = await call.service.ask(call.name, size, call.idempotency_key())
+    call.service.spend(call.grant, size, call.name)
+    got = await call.service.ask(call.name, size, call.idempotency_key(), call.grant.max_open)
     return Answer(201, BatchOfDecisions([of_decided(one) for one in got.decisions]), REPLAYED if got.replayed else {})
 
 
@@ -62,6 +64,7 @@ def report_of(decision_id: str, feedback: Feedback) -> OutcomeReport:
 async def tell(call: Call) -> Answer:
     """Report the outcome of a decision, whenever it is known."""
     one = report_of(call.path["decision_id"], await call.read(FEEDBACK))
+    call.service.spend(call.grant, 1)
     [status] = await call.service.tell([one], call.grant.experiment, call.caller)
     if isinstance(status, Refusal):
         raise problem_of(status)
@@ -71,6 +74,7 @@ async def tell(call: Call) -> Answer:
 async def tell_batch(call: Call) -> Answer:
     """Report many outcomes. Each gets its own status or problem."""
     reports = [report_of(one.decision_id, one) for one in (await call.read(BATCH)).reports]
+    call.service.spend(call.grant, len(reports))
     statuses = await call.service.tell(reports, call.grant.experiment, call.caller)
     return Answer(200, FeedbackResults([result(one, status) for one, status in zip(reports, statuses, strict=True)]))
 

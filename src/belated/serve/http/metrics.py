@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
+from belated.serve.domain.refusals import Refusal
 from belated.serve.service.service import Service
 from belated.serve.service.views import ExperimentTotals
 
@@ -24,6 +25,7 @@ class Metrics:
         self.seconds = Histogram("belated_request_seconds", "Time to answer", ["route"], buckets=FAST, **here)
         self.commits = Histogram("belated_commit_seconds", "Time of a durable commit", buckets=FAST, **here)
         self.entries = Counter("belated_journal_entries_written", "Entries written by this process", **here)
+        self._exhausted = Counter("belated_exhausted", "Requests over a quota, answered 429", ["quota"], **here)
         self._registry.register(self)
         service.on_commit(self._committed)
 
@@ -31,6 +33,11 @@ class Metrics:
         if entries:
             self.commits.observe(seconds)
             self.entries.inc(entries)
+
+    def refused(self, refusal: Refusal) -> None:
+        """Count a request that was refused because of a quota."""
+        if refusal.quota:
+            self._exhausted.labels(refusal.quota).inc()
 
     def collect(self) -> Iterator[Metric]:
         """Yield the numbers of the experiments and the store."""

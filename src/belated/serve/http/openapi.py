@@ -93,4 +93,7 @@ def responses(route: Route) -> dict[str, Any]:
     for status in sorted({*route.problems, *guarded}):
         content = {PROBLEM_MEDIA: {"schema": reference(ProblemDocument)}}
         answers[str(status)] = {"description": TITLES[status], "content": content}
+        if status in (429, 503):
+            seconds = {"schema": {"type": "integer"}, "description": "Seconds, if the same request may succeed later."}
+            answers[str(status)]["headers"] = {"Retry-After": seconds}
     return answers

@@ -13,6 +13,7 @@ from belated.serve.service.views import ExperimentView, StoreView
 EXPERIMENT: Final = "/v1/experiments/{name}"
 DECISION: Final = "/v1/decisions/{decision_id}"
 WRITING: Final = (413, 415, 503)
+COUNTED: Final = (*WRITING, 429)  # by the quotas
 
 
 class Route(NamedTuple):
@@ -63,20 +64,20 @@ CSV, PARQUET, STREAM = "text/csv", "application/vnd.apache.parquet", live.STREAM
 ROUTES: Final = (  # the busiest first, because they are tried in order
     Route(
         *("POST", f"{EXPERIMENT}/decisions", decisions.ask, "decide", "Choose an arm"),
-        {201: d.DecisionDocument}, d.NewDecision, {}, (400, 404, 409, 422, *WRITING), is_idempotent=True,
+        {201: d.DecisionDocument}, d.NewDecision, {}, (400, 404, 409, 422, *COUNTED), is_idempotent=True,
     ),
     Route(
         *("POST", f"{DECISION}/feedback", decisions.tell, "report", "Report the outcome of a decision"),
-        {200: d.FeedbackStatus}, d.Feedback, {"reward": 1}, (400, 404, 409, 422, 429, *WRITING),
+        {200: d.FeedbackStatus}, d.Feedback, {"reward": 1}, (400, 404, 409, 422, *COUNTED),
     ),
     Route(
         *("POST", f"{EXPERIMENT}/decisions/batch", decisions.ask_batch, "decide", "Choose many times at once"),
-        {201: d.BatchOfDecisions}, d.NewDecisions, {"size": 100}, (400, 404, 409, 422, *WRITING), is_idempotent=True,
+        {201: d.BatchOfDecisions}, d.NewDecisions, {"size": 100}, (400, 404, 409, 422, *COUNTED), is_idempotent=True,
     ),
     Route(
         *("POST", "/v1/feedback", decisions.tell_batch, "report", "Report the outcomes of many decisions"),
         {200: d.FeedbackResults}, d.BatchOfFeedback,
-        {"reports": [{"decision_id": "00000000-0000-8a12-9f3b-0c5be2bdf86b", "reward": 1}]}, (400, 422, 429, *WRITING),
+        {"reports": [{"decision_id": "00000000-0000-8a12-9f3b-0c5be2bdf86b", "reward": 1}]}, (400, 422, *COUNTED),
     ),
     Route("GET", "/healthz", healthy, None, "Check that the process runs", {200: d.Health}),
     Route("GET", "/readyz", ready, None, "Check that decisions are accepted", {200: d.Health}, problems=(503,)),

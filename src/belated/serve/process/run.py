@@ -20,6 +20,7 @@ import uvicorn
 from belated.errors import InvalidInput
 from belated.learner.ftrl import FTRL
 from belated.replicated.shared_learner import SharedLearner
+from belated.serve.domain.quotas import Quotas
 from belated.serve.http.addresses import is_loopback
 from belated.serve.http.app import build
 from belated.serve.process.connections import Connection, Limits, allow_files
@@ -141,6 +142,7 @@ class Plan(NamedTuple):
     access_log: bool = False
     internal_keys: tuple[Key, ...] = ()
     limits: Limits = Limits()
+    quotas: Quotas = Quotas()
 
 
 def check_keys(plan: Plan, *, is_locked: bool) -> None:
@@ -166,7 +168,11 @@ def serve_on(sock: socket.socket, plan: Plan, announce: Sequence[Announce]) -> N
     sys.setswitchinterval(SWITCH_INTERVAL)
     snapshots = SnapshotProcess(plan.store)
     service = Service.open(
-        plan.store, capacity=plan.capacity, internal_keys=plan.internal_keys, make_snapshot=snapshots.start
+        plan.store,
+        capacity=plan.capacity,
+        internal_keys=plan.internal_keys,
+        make_snapshot=snapshots.start,
+        quotas=plan.quotas,
     )
     allow_files(plan.limits.connections)
     try:

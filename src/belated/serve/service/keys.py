@@ -6,6 +6,7 @@ import re
 import secrets
 import time
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, Literal, NamedTuple, final, get_args
 
 from belated.errors import InvalidInput
@@ -24,7 +25,9 @@ class Grant(NamedTuple):
 
     scope: str = "admin"
     experiment: str | None = None
-    key: str | None = None
+    key: str = ""  # its id
+    max_open: int | None = None  # open decisions of an experiment, if the key has its own limit
+    rate: float | None = None  # decisions and reports a second, if the key has its own limit
 
 
 ANYONE: Final = Grant()
@@ -35,11 +38,13 @@ def digest(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
 
-def create(journal: Journal, scope: str, experiment: str | None) -> str:
+def create(
+    journal: Journal, scope: str, experiment: str | None, *, max_open: int | None = None, rate: float | None = None
+) -> str:
     """Create a key and return its text, which is shown only once."""
     if scope not in get_args(Scope):
         raise InvalidInput(f"a key's scope must be one of {', '.join(get_args(Scope))}, got {scope!r}")
-    key, text = new(scope, experiment)
+    key, text = new(with_limits(scope, max_open, rate), experiment)
     journal.add_key(key)
     return text
 
@@ -48,6 +53,30 @@ def new(scope: str, experiment: str | None) -> tuple[Key, str]:
     """Return a new key as the store keeps it, and its text as callers use it."""
     id, secret = secrets.token_hex(6), secrets.token_hex(32)
     return Key(id, digest(secret), scope, experiment, timestamps.now()), f"blt_{id}_{secret}"
+
+
+def with_limits(scope: str, max_open: int | None, rate: float | None) -> str:
+    """Return the scope as the store keeps it, such as "decide max_open=1000 rate=50.0".
+
+    An older release does not know such a scope. It refuses the key instead of ignoring the limits.
+    """
+    limits = {"max_open": max_open, "rate": None if rate is None else float(rate)}
+    return " ".join([scope, *(f"{name}={value!r}" for name, value in limits.items() if value is not None)])
+
+
+@lru_cache(1024)
+def grant_of(key: Key) -> Grant:
+    """Return what the owner of a key may do."""
+    scope, *limits = key.scope.split()
+    given = dict(limit.split("=", 1) for limit in limits)
+    max_open, rate = given.get("max_open"), given.get("rate")
+    return Grant(
+        scope,
+        key.experiment,
+        key.id,
+        None if max_open is None else int(max_open),
+        None if rate is None else float(rate),
+    )
 
 
 @final
@@ -77,11 +106,12 @@ class Gate:
         is_known = hmac.compare_digest(key.digest, digest(secret)) and key is not NOBODY
         if not is_known or key.revoked_at is not None:
             raise Refusal("unauthenticated", "the key is missing, unknown or revoked")
-        if key.scope not in (needed, "admin"):
+        grant = grant_of(key)
+        if grant.scope not in (needed, "admin"):
             raise Refusal(
-                "forbidden", f"this needs a key with the scope {needed}, but the key has the scope {key.scope}"
+                "forbidden", f"this needs a key with the scope {needed}, but the key has the scope {grant.scope}"
             )
-        return Grant(key.scope, key.experiment, key.id)
+        return grant
 
 
 def check_experiment(grant: Grant, name: str) -> None:

@@ -1,6 +1,7 @@
 """The service as http/ sees it: ask and tell, experiments, lists, keys and health."""
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Generic, NamedTuple, Self, TypeVar, final
@@ -8,6 +9,7 @@ from typing import Any, Final, Generic, NamedTuple, Self, TypeVar, final
 from belated.serve.domain.entries import Entry, Found
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.messages import OutcomeReport, ReportStatus
+from belated.serve.domain.quotas import Quotas, Rates
 from belated.serve.domain.refusals import Refusal, behind
 from belated.serve.domain.settings import ArmChange, Settings
 from belated.serve.engine import administration
@@ -71,8 +73,13 @@ class Service:
         capacity: int = CAPACITY,
         internal_keys: Sequence[Key] = (),
         make_snapshot: Callable[[], object] | None = None,
+        quotas: Quotas = Quotas(),  # noqa: B008  # a constant
     ) -> None:
-        self._engine = engine
+        self._engine, self._quotas = engine, quotas
+        self._key_rates, self._rates = (
+            Rates("rate of a key", "--rate"),
+            Rates("rate of the experiment", "--experiment-rate"),
+        )
         self._gate = Gate(engine.journal.keys(), internal_keys)
         self._writer = Writer(engine, self._gate.learn, capacity=capacity, make_snapshot=make_snapshot)
         self._reader = Reader(engine.journal, self._writer)
@@ -87,13 +94,14 @@ class Service:
         capacity: int = CAPACITY,
         internal_keys: Sequence[Key] = (),
         make_snapshot: Callable[[], object] | None = None,
+        quotas: Quotas = Quotas(),  # noqa: B008
     ) -> Self:
         """Open a store. Other processes may serve it too. The store does not keep `internal_keys`.
 
         `make_snapshot` is called when a snapshot is due. Without it the writer saves one itself and stalls meanwhile.
         """
-        journal = open_journal(store, silence_timeout=SILENCE_TIMEOUT)
-        return cls(Engine(journal), capacity=capacity, internal_keys=internal_keys, make_snapshot=make_snapshot)
+        engine = Engine(open_journal(store, silence_timeout=SILENCE_TIMEOUT), max_open=quotas.max_open)
+        return cls(engine, capacity=capacity, internal_keys=internal_keys, make_snapshot=make_snapshot, quotas=quotas)
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start to write the requests of this event loop."""
@@ -123,9 +131,17 @@ class Service:
 
     # -- requests that write -------------------------------------------------------------------------------------------
 
-    async def ask(self, name: str, size: int = 1, key: str | None = None) -> Answers:
-        """Make decisions. They are on disk when this returns."""
-        answers: Answers = await self._writer.submit(Ask(name, size, key))
+    def spend(self, grant: Grant, amount: int, name: str | None = None) -> None:
+        """Count decisions of an experiment, or reports, of a caller. Raises a Refusal if there were too many lately."""
+        now = time.monotonic()
+        rate = self._quotas.key_rate if grant.rate is None else grant.rate
+        self._key_rates.spend(grant.key, amount, rate, now)
+        if name is not None and self._quotas.experiment_rate is not None and self.knows(name):
+            self._rates.spend(name, amount, self._quotas.experiment_rate, now)
+
+    async def ask(self, name: str, size: int = 1, key: str | None = None, max_open: int | None = None) -> Answers:
+        """Make decisions. They are on disk when this returns. `max_open` is the limit of the caller's key."""
+        answers: Answers = await self._writer.submit(Ask(name, size, key, max_open))
         return answers
 
     async def tell(

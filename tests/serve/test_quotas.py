@@ -1,0 +1,163 @@
+"""Nobody can open decisions or send requests without end."""
+
+import math
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from belated.errors import InvalidInput
+from belated.serve.domain.quotas import Quotas, Rates
+from belated.serve.domain.refusals import Refusal
+from belated.serve.engine.engine import Engine
+from belated.serve.engine.requests import Ask
+from belated.serve.service import keys
+from belated.serve.service.keys import Gate, Grant
+from belated.serve.service.service import Service
+from belated.serve.store.sqlite.journal import SQLiteJournal
+from tests.support.engines import Driven
+
+
+def limited(folder: Path, max_open: int) -> Driven:
+    driven = Driven(folder)
+    driven.engine = Engine(driven.engine.journal, clock=driven.clock, max_open=max_open)
+    return driven
+
+
+def assert_refused(result: Any, *said: str) -> None:
+    assert isinstance(result, Refusal)
+    assert (result.kind, result.quota, result.retry_after) == ("too_many", "open decisions", 10)
+    for words in said:
+        assert words in result.detail
+
+
+def test_an_experiment_has_at_most_so_many_open_decisions(tmp_path: Path) -> None:
+    driven = limited(tmp_path, 10)
+    driven.create()
+    driven.create("other")
+    decided = driven.decide(size=8)
+    seq = driven.engine.fold.seq
+    assert_refused(driven.do(Ask("layout", 3)), "'layout'", "11 open", "may have 10", "--max-open")
+    assert driven.engine.fold.seq == driven.engine.journal.last() == seq  # nothing was written
+    driven.decide(size=2)
+    assert_refused(driven.do(Ask("layout")))
+    assert len(driven.decide("other", size=10)) == 10  # each experiment has its own
+    assert driven.tell(decided[0], 1.0) == "applied"
+    assert len(driven.decide()) == 1
+    assert_refused(driven.do(Ask("layout")))
+
+
+def test_waits_that_end_make_room(tmp_path: Path) -> None:
+    driven = limited(tmp_path, 5)
+    driven.create(reward_wait=60)
+    driven.decide(size=5)
+    assert_refused(driven.do(Ask("layout")))
+    driven.clock.advance(61)
+    driven.engine.expire()
+    assert len(driven.decide(size=5)) == 5
+
+
+def test_the_requests_of_one_group_share_the_room(tmp_path: Path) -> None:
+    driven = limited(tmp_path, 10)
+    driven.create()
+    results: Any = driven.engine.process([Ask("layout", 4), Ask("layout", 4, "k"), Ask("layout", 4), Ask("layout", 2)])
+    assert [isinstance(one, Refusal) for one in results] == [False, False, True, False]
+    assert driven["layout"].counts.outstanding == 10
+    again: Any = driven.engine.process([Ask("layout", 4, "k"), Ask("layout", 4, "new"), Ask("layout", 4, "new")])
+    assert again[0].replayed  # what was decided is still answered
+    assert_refused(again[1])
+    assert_refused(again[2])
+
+
+def test_a_key_may_have_a_lower_limit(tmp_path: Path) -> None:
+    driven = limited(tmp_path, 10)
+    driven.create()
+    assert len(driven.do(Ask("layout", 3, None, 3)).decisions) == 3
+    assert_refused(driven.do(Ask("layout", 1, None, 3)), "the key's own limit", "may have 3")
+    assert len(driven.do(Ask("layout", 7, None, 100)).decisions) == 7
+    assert_refused(driven.do(Ask("layout", 1, None, 100)), "may have 10", "--max-open")
+
+
+def test_a_server_counts_what_it_has_written_and_cannot_read(tmp_path: Path) -> None:
+    """Another server's open transaction hides all newer entries, also this server's own."""
+    driven = Driven(tmp_path)
+    driven.create()
+    other = Engine(SQLiteJournal(driven.path), clock=driven.clock, max_open=10)
+    driven.decide(size=1)  # so that the other server's numbers do not follow what it has applied
+    for _ in range(10):
+        [result] = other.process([Ask("layout", 1)])
+        assert not isinstance(result, Refusal)
+    assert other.fold.by_name["layout"].counts.outstanding == 0  # it has applied none of them
+    [refused] = other.process([Ask("layout", 1)])
+    assert_refused(refused)
+    other.catch_up()
+    assert other.fold.by_name["layout"].counts.outstanding == 11  # one more than it may, because of the other server
+    assert_refused(other.process([Ask("layout", 1)])[0])
+    other.journal.close()
+
+
+# -- rates ----------------------------------------------------------------------------------------------------------
+
+
+def spent(rates: Rates, seconds: float, size: int, every: float, rate: float) -> int:
+    """How many items a greedy caller gets."""
+    got, steps = 0, round(seconds / every)
+    for step in range(steps):
+        with suppress(Refusal):
+            rates.spend("k", size, rate, step * every)
+            got += size
+    return got
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+@pytest.mark.parametrize("rate", [0.5, 10.0, 300.0])
+def test_the_rate_holds_on_average(size: int, rate: float) -> None:
+    got = spent(Rates("rate", "--rate"), 200, size, 0.01, rate)
+    most = min(rate * 200, size * 20_000)
+    assert most - rate - size <= got <= most + rate + size
+
+
+def test_after_the_wait_it_goes_on() -> None:
+    rates = Rates("rate", "--rate")
+    rates.spend("k", 500, 100.0, 0.0)
+    with pytest.raises(Refusal, match="100 a second") as refused:
+        rates.spend("k", 1, 100.0, 0.0)
+    assert refused.value.retry_after == math.ceil(4.0)
+    rates.spend("other", 1, 100.0, 0.0)
+    rates.spend("k", 1, 100.0, 4.1)
+    rates.spend("k", 10**9, None, 4.1)  # no limit
+
+
+def test_a_service_counts_by_key_and_by_experiment(tmp_path: Path) -> None:
+    driven = Driven(tmp_path)
+    driven.create()
+    service = Service(driven.engine, quotas=Quotas(key_rate=10, experiment_rate=100))
+    service.spend(Grant(key="a"), 50, "layout")
+    with pytest.raises(Refusal, match="rate of a key of 'a'"):
+        service.spend(Grant(key="a"), 1)
+    service.spend(Grant(key="b", rate=1000.0), 60, "layout")
+    with pytest.raises(Refusal, match="rate of the experiment of 'layout'"):
+        service.spend(Grant(key="c"), 1, "layout")
+    for number in range(1000):
+        service.spend(Grant(key="b", rate=1e9), 1, f"no such experiment {number}")
+    assert len(service._rates._buckets) == 1  # callers cannot fill the memory with names
+    service.close()
+
+
+# -- keys with limits -----------------------------------------------------------------------------------------------
+
+
+def test_the_limits_of_a_key_are_kept_with_its_scope(tmp_path: Path) -> None:
+    journal = SQLiteJournal(tmp_path / "belated.db")
+    text = keys.create(journal, "decide", "layout", max_open=1000, rate=50)
+    plain = keys.create(journal, "report", None)
+    gate = Gate(journal.keys())
+    assert gate.admit(text, "decide")._replace(key="") == Grant("decide", "layout", "", 1000, 50.0)
+    assert gate.admit(plain, "report")._replace(key="") == Grant("report", None)
+    assert gate.admit(text, "decide").key == text.split("_")[1]
+    with pytest.raises(Refusal, match="the key has the scope decide"):
+        gate.admit(text, "report")
+    with pytest.raises(InvalidInput, match="scope"):
+        keys.create(journal, "decide rate=1", None)
+    journal.close()
