@@ -10,6 +10,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing
 from typing import Any, Final, NamedTuple, Self, TypeVar, final, overload
 from urllib.parse import quote
 
@@ -28,6 +29,8 @@ RETRIES: Final = 6
 FIRST_PAUSE: Final = 0.1  # seconds, doubled after every failure
 LONGEST_PAUSE: Final = 5.0  # seconds
 CONFLICT: Final = 409
+DEADLINE: Final = 60.0  # seconds
+LATE: Final = "the answer did not end before the deadline"
 TRANSIENT: Final = (429, 502, 503, 504)  # status codes that a retry may fix
 
 
@@ -38,6 +41,7 @@ class Sent(NamedTuple):
     path: str
     body: Any = None
     headers: Mapping[str, str] = {}
+    within: float = math.inf  # seconds until the deadline
 
 
 class ServiceDecision(NamedTuple):
@@ -68,20 +72,34 @@ class Report(NamedTuple):
 Flow = Generator["Sent | float", "httpx.Response | httpx.TransportError | None", T]
 
 
-def exchange(sent: Sent, parse: Callable[[Any], T], retries: int) -> Flow[T]:
-    """Send until the service answers. Pause longer each time. Raise ServiceError if it refuses or retries run out."""
-    pause = FIRST_PAUSE
+def exchange(sent: Sent, parse: Callable[[Any], T], retries: int, deadline: float) -> Flow[T]:
+    """Send until the service answers. Pause longer each time.
+
+    Raise ServiceError if the service refuses, if retries run out, or if the next try would come after the deadline.
+    """
+    pause, ends = FIRST_PAUSE, time.monotonic() + deadline
     while True:
-        got = yield sent
+        got = yield sent._replace(within=ends - time.monotonic())
         if isinstance(got, httpx.Response) and got.is_success:
             return parse(got.json())
         error = error_of(got)
         if retries == 0 or (isinstance(got, httpx.Response) and got.status_code not in TRANSIENT):
             raise error
         retries -= 1
-        wanted = got.headers.get("Retry-After", "") if isinstance(got, httpx.Response) else ""
-        yield float(wanted) if wanted.isdigit() else pause * random.uniform(0.5, 1.0)  # noqa: S311
+        wait = wait_of(got, pause)
+        if time.monotonic() + wait >= ends:
+            said = f"{error.detail} The next try would be in {wait:.3g} seconds, after the deadline of {deadline:g}."
+            raise ServiceError(error.status, error.title, said.lstrip())
+        yield wait
         pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def wait_of(got: "httpx.Response | httpx.TransportError | None", pause: float) -> float:
+    """Seconds until the next try: what the service asks for, or the pause."""
+    wanted = got.headers.get("Retry-After", "") if isinstance(got, httpx.Response) else ""
+    if wanted.isascii() and wanted.isdigit():
+        return float(wanted)
+    return pause * random.uniform(0.5, 1.0)  # noqa: S311
 
 
 def error_of(got: "httpx.Response | httpx.TransportError | None") -> ServiceError:
@@ -127,11 +145,13 @@ def outcome_body(report: Report) -> dict[str, Any]:
 class Flows:
     """Every operation, as a flow."""
 
-    def __init__(self, retries: int) -> None:
-        self._retries = retries
+    def __init__(self, retries: int, deadline: float) -> None:
+        if not deadline > 0:
+            raise InvalidInput(f"deadline must be a positive number of seconds, got {deadline!r}")
+        self._retries, self._deadline = retries, deadline
 
     def _do(self, sent: Sent, parse: Callable[[Any], T]) -> Flow[T]:
-        return exchange(sent, parse, self._retries)
+        return exchange(sent, parse, self._retries, self._deadline)
 
     def create_experiment(self, name: str, arms: Iterable[str], settings: Mapping[str, Any]) -> Flow[dict[str, Any]]:
         return self._do(Sent("POST", "/v1/experiments", {"name": name, "arms": list(arms), **settings}), dict)
@@ -222,18 +242,34 @@ def options(url: str, key: str | None, timeout: float) -> dict[str, Any]:
     return {"base_url": url, "headers": headers, "timeout": timeout}
 
 
+def request_of(http: "httpx.Client | httpx.AsyncClient", sent: Sent, timeout: float) -> httpx.Request:
+    """The HTTP request of a step. It waits no longer than the deadline."""
+    wait = max(0.001, min(timeout, sent.within))
+    return http.build_request(sent.method, sent.path, json=sent.body, headers=dict(sent.headers), timeout=wait)
+
+
 @final
 class Client:
     """Asks a Belated service for decisions and tells it their outcomes. Retries never count twice.
 
-    url:     where the service is, such as "http://127.0.0.1:8321"
-    key:     a key, if the service has keys
-    timeout: seconds until a request without an answer is sent again
-    retries: how often to try again if the service does not answer or is busy
+    url:      where the service is, such as "http://127.0.0.1:8321"
+    key:      a key, if the service has keys
+    timeout:  seconds until a request without an answer is sent again
+    retries:  how often to try again if the service does not answer or is busy
+    deadline: seconds for a call with all its tries and pauses. math.inf for none
     """
 
-    def __init__(self, url: str, *, key: str | None = None, timeout: float = 10.0, retries: int = RETRIES) -> None:
-        self._flows, self._http = Flows(retries), httpx.Client(**options(url, key, timeout))
+    def __init__(
+        self,
+        url: str,
+        *,
+        key: str | None = None,
+        timeout: float = 10.0,
+        retries: int = RETRIES,
+        deadline: float = DEADLINE,
+    ) -> None:
+        self._flows, self._timeout = Flows(retries, deadline), timeout
+        self._http = httpx.Client(**options(url, key, timeout))
 
     def _run(self, flow: Flow[T]) -> T:
         answer: httpx.Response | httpx.TransportError | None = None
@@ -248,9 +284,21 @@ class Client:
                 time.sleep(step)
                 continue
             try:
-                answer = self._http.request(step.method, step.path, json=step.body, headers=dict(step.headers))
+                answer = self._send(request_of(self._http, step, self._timeout), time.monotonic() + step.within)
             except httpx.TransportError as error:
                 answer = error
+
+    def _send(self, request: httpx.Request, ends: float) -> httpx.Response:
+        """Send a request. Gives up in the middle of an answer that does not end in time."""
+        answer, content = self._http.send(request, stream=True), bytearray()
+        with closing(answer):
+            for part in answer.iter_bytes():
+                content += part
+                if time.monotonic() > ends:
+                    raise httpx.ReadTimeout(LATE, request=request)
+        whole = httpx.Response(answer.status_code, content=bytes(content), request=request)
+        whole.headers.update({"Retry-After": answer.headers.get("Retry-After", "")})
+        return whole
 
     def create_experiment(self, name: str, arms: Iterable[str], **settings: Any) -> dict[str, Any]:
         """Create an experiment. Settings are those of the API, such as outcome, tuning and reward_wait."""
@@ -317,8 +365,17 @@ class Client:
 class AsyncClient:
     """`Client` for asyncio. It has the same operations, to be awaited."""
 
-    def __init__(self, url: str, *, key: str | None = None, timeout: float = 10.0, retries: int = RETRIES) -> None:
-        self._flows, self._http = Flows(retries), httpx.AsyncClient(**options(url, key, timeout))
+    def __init__(
+        self,
+        url: str,
+        *,
+        key: str | None = None,
+        timeout: float = 10.0,
+        retries: int = RETRIES,
+        deadline: float = DEADLINE,
+    ) -> None:
+        self._flows, self._timeout = Flows(retries, deadline), timeout
+        self._http = httpx.AsyncClient(**options(url, key, timeout))
 
     async def _run(self, flow: Flow[T]) -> T:
         answer: httpx.Response | httpx.TransportError | None = None
@@ -332,10 +389,14 @@ class AsyncClient:
             if isinstance(step, float):
                 await asyncio.sleep(step)
                 continue
+            request = request_of(self._http, step, self._timeout)
             try:
-                answer = await self._http.request(step.method, step.path, json=step.body, headers=dict(step.headers))
+                async with asyncio.timeout(None if math.isinf(step.within) else step.within):
+                    answer = await self._http.send(request)
             except httpx.TransportError as error:
                 answer = error
+            except TimeoutError:
+                answer = httpx.ReadTimeout(LATE, request=request)
 
     async def create_experiment(self, name: str, arms: Iterable[str], **settings: Any) -> dict[str, Any]:
         """As `Client.create_experiment`."""

@@ -2,7 +2,12 @@
 
 import asyncio
 import inspect
+import math
+import socket
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from threading import Event, Thread
 from typing import Any
 
 import httpx
@@ -187,6 +192,63 @@ def test_retry_after_is_obeyed(run: Run) -> None:
     assert run(faked, lambda client: client.tell("7", reward=1)) == "applied"
     assert faked.slept[0] == 7.0
     assert faked.slept[1] <= 0.2
+
+
+@pytest.mark.parametrize("wanted", ["3600", "9" * 400])
+@pytest.mark.parametrize("status", [429, 503])
+def test_nobody_waits_longer_than_the_deadline(run: Run, status: int, wanted: str) -> None:
+    told = httpx.Response(status, headers={"Retry-After": wanted}, json={"title": "Too many", "detail": "later."})
+    faked = Faked(told)
+    with pytest.raises(ServiceError, match=r"later\. The next try would be in .* after the deadline of 60") as raised:
+        run(faked, lambda client: client.ask("layout"))
+    assert (raised.value.status, faked.slept) == (status, [])
+
+
+def test_without_a_deadline_every_wait_is_obeyed(run: Run) -> None:
+    told = httpx.Response(503, headers={"Retry-After": "3600"}, json={})
+    faked = Faked(told, httpx.Response(201, json=DECISION))
+    assert run(faked, lambda client: client.ask("layout"), deadline=math.inf).id == "7"
+    assert faked.slept == [3600.0]
+
+
+@pytest.mark.parametrize("deadline", [0, -1, math.nan])
+def test_a_deadline_is_positive(run: Run, deadline: float) -> None:
+    with pytest.raises(InvalidInput, match="deadline must be"):
+        run(Faked(), lambda client: client.ask("layout"), deadline=deadline)
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+@pytest.mark.parametrize("drip", [b"", b"x"], ids=["silent", "drips"])
+def test_a_call_ends_at_its_deadline(kind: type[Client] | type[AsyncClient], drip: bytes) -> None:
+    """Also if the service sends a little of its answer now and then, so that no timeout is ever reached."""
+    listener, done = socket.create_server(("127.0.0.1", 0)), Event()
+
+    def serve() -> None:
+        with suppress(OSError), listener.accept()[0] as caller:
+            caller.recv(65536)
+            caller.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n" if drip else b"")
+            while not done.wait(0.1):
+                caller.sendall(drip)
+
+    server = Thread(target=serve)
+    server.start()
+    client = kind(f"http://127.0.0.1:{listener.getsockname()[1]}", deadline=1.0)
+    began = time.monotonic()
+
+    async def use() -> Any:
+        try:
+            asked = client.ask("layout")
+            return await asked if inspect.isawaitable(asked) else asked
+        finally:
+            closed = client.close()
+            await closed if inspect.isawaitable(closed) else None
+
+    with pytest.raises(ServiceError, match="does not answer"):
+        asyncio.run(use())
+    assert 0.5 < time.monotonic() - began < 3
+    done.set()
+    server.join()
+    listener.close()
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
