@@ -1,8 +1,10 @@
 """Opens SQLite files, and creates and migrates their tables."""
 
+import os
+import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -43,9 +45,28 @@ INSERT INTO compatible (since) VALUES ({});
 """
 
 
+def keep_private(path: Path) -> None:
+    """Create the file for its owner only, if it is missing. Take it away from all other users, if it is there.
+
+    SQLite gives the files -wal and -shm the permissions of the file. The permissions of the group stay.
+    """
+    try:
+        with suppress(FileExistsError):  # such a file is not opened, because closing it would drop SQLite's locks
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        for file in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
+            with suppress(FileNotFoundError):
+                mode = file.stat().st_mode
+                if mode & stat.S_IRWXO:
+                    file.chmod(stat.S_IMODE(mode) & ~stat.S_IRWXO)
+    except OSError:
+        return  # not ours, or on a read-only disk. SQLite says what is wrong when it opens the file
+
+
 def connect(path: Path, *, readonly: bool = False, vfs: str | None = None) -> apsw.Connection:
     """Open a connection that waits for other processes."""
     flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+    if vfs is None and not readonly:
+        keep_private(path)
     db = apsw.Connection(str(path), flags=flags, vfs=vfs)
     db.set_busy_handler(_wait)
     if vfs is not None:  # a file system in memory has no shared memory between connections
