@@ -132,6 +132,28 @@ def test_what_is_not_json_is_refused(served: Served, content: bytes) -> None:
     assert answer.status_code in (400, 422)
 
 
+DEEP = 100_000
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"[" * DEEP,
+        b"[" * DEEP + b"]" * DEEP,
+        b'{"size":' * DEEP,
+        b'{"size": ' + b"[" * DEEP + b"]" * DEEP + b"}",
+        b'{"sise": ' + b"[" * DEEP + b"]" * DEEP + b"}",
+        b'{"size": 1, "size": ' + b'{"a":' * DEEP + b"1" + b"}" * DEEP + b"}",
+    ],
+    ids=["open", "closed", "objects", "value", "unknown", "twice"],
+)
+@pytest.mark.parametrize("path", [BATCH, DECISIONS, "/v1/experiments", "/v1/feedback", "/v1/experiments/layout/arms"])
+def test_deep_json_is_refused(served: Served, path: str, content: bytes) -> None:
+    answer = send(served, "POST", path, content=content, headers={"Content-Type": "application/json"})
+    assert answer.status_code in (400, 422)
+    assert_problem(answer, answer.status_code)
+
+
 def test_only_json_is_read(served: Served) -> None:
     for media in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
         answer = send(served, "POST", BATCH, content=b'{"size": 1}', headers={"Content-Type": media})

@@ -184,6 +184,7 @@ def test_a_service_whose_disk_gets_full_says_so_and_keeps_what_it_acknowledged(t
             assert response.status_code == 503
             assert response.headers["Content-Type"] == "application/problem+json"
             assert "cannot be written" in response.json()["detail"]
+            assert "belated.db" not in response.text  # only the log says where the store is
         assert served.get("/healthz").status_code == 200
         assert served.get("/v1/store").json()["writable"] is False
         assert_all_there(served, first, acknowledged)

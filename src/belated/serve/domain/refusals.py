@@ -5,7 +5,12 @@ from typing import Final, Literal, final
 RefusalKind = Literal["unauthenticated", "forbidden", "not_found", "conflict", "invalid", "too_many", "unavailable"]
 RETRY_SECONDS: Final = 1
 STORE_SILENT: Final = "the store has not answered for some seconds"
-STORE_UNREACHABLE: Final = "the store cannot be reached now"  # only the log says where it is and what went wrong
+# only the log says where the store is and what went wrong
+STORE_UNREACHABLE: Final = "the store cannot be reached now"
+STORE_UNREADABLE: Final = "the store cannot be read. The service's log says why."
+STORE_FAILED: Final = (
+    "the store cannot be written. The service's log says why. Nothing more is written until a restart."
+)
 
 
 @final

@@ -10,7 +10,7 @@ from threading import Thread
 from typing import Any, Final, NamedTuple, final
 
 from belated.errors import HistoryLost, StoreError, StoreUnreachable
-from belated.serve.domain.refusals import STORE_SILENT, STORE_UNREACHABLE, Refusal, try_later
+from belated.serve.domain.refusals import STORE_FAILED, STORE_SILENT, STORE_UNREACHABLE, Refusal, try_later
 from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.engine.engine import Engine
 from belated.serve.engine.expiry import EXPIRED_AT_ONCE
@@ -292,7 +292,7 @@ class Writer:
             if not is_again:
                 log.critical("the store cannot be reached, so requests are refused", extra={"error": str(error)})
         except StoreError as error:
-            self.may_recover, self.failure = False, str(error)
+            self.may_recover, self.failure = False, STORE_FAILED
             log.critical("the store failed, and the service is read-only until a restart", extra={"error": str(error)})
         except Exception as error:
             self.may_recover = False

@@ -19,7 +19,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
 from belated.errors import InvalidInput, StoreError, StoreUnreachable
-from belated.serve.domain.refusals import STORE_UNREACHABLE, Refusal, try_later
+from belated.serve.domain.refusals import STORE_UNREACHABLE, STORE_UNREADABLE, Refusal, try_later
 from belated.serve.http import openapi
 from belated.serve.http.calls import Answer, Call
 from belated.serve.http.guard import guard
@@ -50,7 +50,11 @@ def refusal_of(error: InvalidInput | StoreError) -> Refusal:
     if isinstance(error, InvalidInput):
         return Refusal("invalid", str(error))
     log.error("the store cannot be read", extra={"error": str(error)})
-    return try_later(STORE_UNREACHABLE) if isinstance(error, StoreUnreachable) else Refusal("unavailable", str(error))
+    return (
+        try_later(STORE_UNREACHABLE)
+        if isinstance(error, StoreUnreachable)
+        else Refusal("unavailable", STORE_UNREADABLE)
+    )
 
 
 def headers_of(answer: Answer) -> list[tuple[bytes, bytes]]:

@@ -91,6 +91,8 @@ class Call:
             raise Refusal("invalid", explained(str(error), content or b"{}")) from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise HTTPProblem(400, f"the body is not JSON: {error}") from None
+        except RecursionError:
+            raise HTTPProblem(400, "the body has too many brackets inside each other") from None
 
     def key(self) -> str | None:
         """Return the caller's key from the header Authorization, if there is one."""
@@ -142,7 +144,7 @@ def explained(said: str, content: bytes) -> str:
         value = msgspec.json.decode(content)
         for key, index in re.findall(r"\.([^.\[]+)|\[(\d+)\]", found[1] if found else ""):
             value = value[key] if key else value[int(index)]
-    except (LookupError, TypeError, msgspec.DecodeError, UnicodeDecodeError):
+    except (LookupError, TypeError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return said
     return f"{said}, got {value!r:.80}. See /docs for what is allowed."
 
