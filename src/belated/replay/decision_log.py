@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from belated.arrays import Floats, Integers
 from belated.errors import InvalidInput
 from belated.learner.outcomes import OutcomeRange
-from belated.replay.declared_range import declares_range, range_in
+from belated.replay.declared_range import declares_range, names_in, range_in
 from belated.replay.log_cells import NUMBER, instants, kind_of, numbers
 from belated.replay.log_files import Column, LogTable, column_of, open_table, refuse
 from belated.replay.open_rows import open_rows, says_status
@@ -176,7 +176,7 @@ def _part(cells: dict[str, Column], kind: str, codes: dict[str, int]) -> _Part:
     for use in ("time", "arm"):
         _refuse_empty(cells[use])
     times, outcome_times = (instants(cells[use], kind) for use in ("time", "outcome_time"))
-    outcomes, arms = numbers(cells["outcome"]), cells["arm"].cells
+    outcomes, arms = numbers(cells["outcome"]), names_in(cells["arm"])
     _check_outcomes(cells, times, outcomes, outcome_times)
     chances = _probabilities(cells["probability"]) if "probability" in cells else np.empty(0)
     numbered = np.array([codes.setdefault(name, len(codes)) for name in arms], np.int64)

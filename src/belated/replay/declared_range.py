@@ -1,10 +1,13 @@
 """Reads the range and direction of the outcomes, if a log has them in constant columns. Exports of the service do."""
 
+import re
+
 from belated.errors import InvalidInput
 from belated.learner.outcomes import OutcomeRange
 from belated.replay.log_cells import numbers
-from belated.replay.log_files import Chunk, Column, LogTable, column_of, refuse
+from belated.replay.log_files import Chunk, Column, LogTable, Texts, column_of, refuse
 
+MARKED = re.compile(r"'+[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]")
 LOWEST, HIGHEST, BETTER = NAMES = ("outcome_lowest", "outcome_highest", "outcome_better")
 
 
@@ -34,6 +37,13 @@ def range_in(table: LogTable, chunk: Chunk, known: OutcomeRange | None) -> Outco
         first = next(index for index, cell in enumerate(better.cells) if cell != found.better)
         refuse(better, first, f"{_must(better, first)} be {found.better!r} {rule}")
     return found
+
+
+def names_in(column: Column) -> Texts:
+    """The names in a column. A CSV file of the service has an apostrophe before names that look like a formula."""
+    if column.table.unit != "line" or not declares_range(column.table):
+        return column.cells
+    return [cell[1:] if MARKED.match(cell) else cell for cell in column.cells]
 
 
 def _must(column: Column, index: int) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from belated.replay import decision_log
 from tests.support.replays import run
 from tests.support.service import Served
 
@@ -26,6 +27,29 @@ def sold(served: Served) -> None:
             {"decision_id": one["decision_id"], "reward": EUROS[one["arm"]] + draw.uniform(-2, 2)} for one in made
         ]
         assert served.post("/v1/feedback", {"reports": reports[:-1]}).status_code == 200
+
+
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "'=quoted", "''", "'plain", "=HYPERLINK(1,2)", "blue", "\uff1d1"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_names_that_look_like_formulas_are_harmless_and_come_back(ending: str, tmp_path: Path) -> None:
+    """A spreadsheet that opens the file would run them. Numbers below zero stay numbers."""
+    with Served(tmp_path) as served:
+        settings = {"outcome": {"lowest": -1, "highest": 1, "better": "higher"}}
+        assert served.post("/v1/experiments", {"name": "odd", "arms": FORMULAS, **settings}).status_code == 201
+        made = served.post("/v1/experiments/odd/decisions/batch", {"size": 300}).json()["decisions"]
+        reports = [{"decision_id": one["decision_id"], "reward": -0.5} for one in made]
+        assert served.post("/v1/feedback", {"reports": reports}).status_code == 200
+        path = tmp_path / f"odd.{ending}"
+        path.write_bytes(served.get(f"/v1/experiments/odd/export.{ending}").content)
+    log = decision_log.read(path)
+    assert set(log.arm_names) == {one["arm"] for one in made} == set(FORMULAS)
+    assert [log.arm_names[arm] for arm in log.arms] == [one["arm"] for one in made]
+    if ending == "csv":
+        rows = list(csv.DictReader(path.read_text().splitlines()))
+        assert {row["arm"][0] for row in rows} == {"'", "b"}
+        assert {row["outcome"] for row in rows} == {"-0.5"}
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])

@@ -3,7 +3,7 @@
 import csv
 import io
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -14,6 +14,7 @@ from belated.serve.domain.entries import Found
 from belated.serve.domain.experiment import Experiment
 from belated.serve.http.calls import Answer, Call, experiment_of
 from belated.serve.http.documents import OutcomeDocument, of_found
+from belated.serve.http.spreadsheets import text_cell
 
 DECISION: Final = ("decision_id", "round", "time", "arm", "probability")
 OUTCOME: Final = ("outcome", "outcome_time", "status", "expires_at")  # it expires at the end of the wait
@@ -21,7 +22,9 @@ RANGE: Final = ("outcome_lowest", "outcome_highest", "outcome_better")  # the sa
 CHUNK: Final = 2**18
 
 
-def csv_pages(experiment: Experiment, pages: Iterable[list[Found]]) -> Iterator[bytes]:
+def csv_pages(
+    experiment: Experiment, pages: Iterable[list[Found]], text: Callable[[str], str] = text_cell
+) -> Iterator[bytes]:
     """Write decisions as CSV, a page at a time. An unknown outcome is empty."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
@@ -30,7 +33,7 @@ def csv_pages(experiment: Experiment, pages: Iterable[list[Found]]) -> Iterator[
     limits = repr(within.lowest), repr(within.highest), within.better
     for page in chain(pages, [[]]):  # the last one writes the header if there are no decisions
         for one in (of_found(experiment, found) for found in page):
-            decided = one.decision_id, one.round, one.decided_at, one.arm, repr(one.probability)
+            decided = one.decision_id, one.round, one.decided_at, text(one.arm), repr(one.probability)
             writer.writerow((*decided, *outcome_cells(one.outcome), one.expires_at or "", *limits))
         yield buffer.getvalue().encode()
         buffer.seek(0)
@@ -78,7 +81,7 @@ async def to_parquet(call: Call) -> Answer:
 
     def chunks() -> Iterator[bytes]:
         with tempfile.TemporaryDirectory() as folder:
-            content = csv_pages(experiment, call.service.export(experiment))
+            content = csv_pages(experiment, call.service.export(experiment), str)
             with as_parquet(content, Path(folder)).open("rb") as file:
                 while chunk := file.read(CHUNK):
                     yield chunk
