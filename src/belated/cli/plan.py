@@ -12,7 +12,7 @@ from rich.text import Text
 from belated import lab
 from belated.cli.application import app, console
 from belated.cli.lab import tell
-from belated.cli.replay import print_cells
+from belated.cli.tables import print_cells
 from belated.errors import InvalidInput
 from belated.lab.plans import page
 from belated.lab.plans.settings import TUNINGS
@@ -76,7 +76,7 @@ def plan(
     else:
         for sentence in results.sentences():
             tell(sentence)
-        print_cells(page.table(results))
+        print_cells(page.table(results), console)
         tell(page.FOUND_LATE)
     if out is not None:
         written = pages.write(page.page(results), out)

@@ -4,11 +4,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 from rich.text import Text
 
 from belated.cli.application import app, console
+from belated.cli.tables import print_cells
 from belated.errors import InvalidInput
 from belated.learner.outcomes import OutcomeRange
 from belated.replay import Columns, Log, flight_study, log_sections, log_study, read, settle
@@ -16,20 +15,8 @@ from belated.replay.losses import chosen_range, losses_of, meaning
 from belated.replay.missing import within_wait
 from belated.replay.missing_section import settled_words
 from belated.reports import Page, Section, pages
-from belated.reports import Table as Cells
 
 LEAD = "What late feedback means for decisions made in the past."
-
-
-def print_cells(cells: Cells) -> None:
-    """Print a table of the report on the terminal."""
-    table = Table(title=cells.title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for number, heading in enumerate(cells.header):
-        widest = max((len(row[number]) for row in cells.rows), default=0) if number else None  # names may be long
-        table.add_column(heading, justify="right" if number else "left", min_width=widest)  # so only the heading wraps
-    for row in cells.rows:
-        table.add_row(*map(Text, row))  # no markup, because names are the user's own
-    console.print(table)
 
 
 def print_section(section: Section) -> None:
@@ -40,7 +27,7 @@ def print_section(section: Section) -> None:
     for words in section.paragraphs:
         console.print(words, highlight=False, markup=False)
     for cells in section.tables:
-        print_cells(cells)
+        print_cells(cells, console)
 
 
 @app.command()

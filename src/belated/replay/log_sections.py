@@ -79,12 +79,17 @@ def _show(one: PolicyEstimate, interval: Interval, within: OutcomeRange) -> str:
     if not within.lowest <= value <= within.highest:
         return "outside"
     cut = clipped(interval, within)
-    around = f" ± {high - value:.2g}"
+    around = f" ± {_digits(high - value, 2)}"
     if one.effective < 10 or low == high:
         around = " ± ?"
     elif cut.low == within.lowest or cut.high == within.highest:
-        around = f", {cut.low:.3g} to {cut.high:.3g}"
-    return f"{value:.4g}{around}".replace(" ", "\N{NO-BREAK SPACE}")
+        around = f", {_digits(cut.low, 3)} to {_digits(cut.high, 3)}"
+    return f"{_digits(value, 4)}{around}".replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def _digits(value: float, n: int) -> str:
+    """A number with so many digits, or with all before the point if it is large."""
+    return f"{value:,.0f}" if abs(value) >= 10 ** (n - 1) else f"{value:.{n}g}"
 
 
 def shown(estimates: list[PolicyEstimate]) -> list[PolicyEstimate]:
@@ -103,14 +108,14 @@ def estimate_table(found: LogStudy) -> Table:
         (
             one.name,
             _show(one, one.snips, within),
-            _show(one, one.ips, within),
+            may_be.get(one.name, "-"),
             f"{one.effective:,.0f}",
             f"{one.mean_weight:.3f}",
-            may_be.get(one.name, "-"),
+            _show(one, one.ips, within),
         )
         for one in shown(found.estimates)
     ]
-    header = ("policy", "SNIPS ± 95%", "IPS ± 95%", "effective outcomes", "mean weight", "best?")
+    header = ("policy", "SNIPS ± 95%", "best?", "effective outcomes", "mean weight", "IPS ± 95%")
     hidden = len(found.estimates) - len(rows)
     more = f" ({hidden:,} arms in between are in results.json)" if hidden else ""
     order = "best first" if found.best is not None else "in order of SNIPS"
