@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from belated import FTRL, cli
-from belated.errors import InvalidInput, SnapshotError, StoreError
+from belated.errors import SnapshotError, StoreError
 from belated.learner.decisions import Decision
 from belated.serve.domain.entries import Entry, EntryKind, rest_of
 from belated.serve.domain.fold import VERSION, Fold, Snapshot, restore
@@ -183,8 +183,6 @@ def test_decisions_drawn_from_the_state_of_a_snapshot_are_checked(tmp_path: Path
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        (Entry(9, EntryKind.REPORTED, 1, 9, arm=0, probability=0.5, seen=1, decision=1, value=1.0), "is not waiting"),
-        (Entry(9, EntryKind.DECIDED, 1, 9, arm=0, probability=0.5, seen=1), "from an unknown state"),
         (Entry(9, EntryKind.DECIDED, 5, 9, round=1, arm=0, probability=0.5, seen=1), "never created"),
         (Entry(9, EntryKind.CLOSED, 1, 2), "follows entry 3"),
     ],
@@ -194,8 +192,25 @@ def test_a_damaged_journal_is_refused(tmp_path: Path, entry: Entry, message: str
     driven.create()
     driven.decide()
     driven.decide()
-    with pytest.raises((StoreError, InvalidInput), match=message):
+    with pytest.raises(StoreError, match=message):
         driven.engine.fold.apply([entry])
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        (Entry(9, EntryKind.REPORTED, 1, 9, arm=0, probability=0.5, seen=1, decision=1, value=1.0), "is not waiting"),
+        (Entry(9, EntryKind.DECIDED, 1, 9, arm=0, probability=0.5, seen=1), "from an unknown state"),
+    ],
+)
+def test_a_damaged_entry_is_a_failure_of_its_experiment(tmp_path: Path, entry: Entry, message: str) -> None:
+    driven = Driven(tmp_path)
+    driven.create()
+    driven.decide()
+    driven.decide()
+    driven.engine.fold.apply([entry])
+    [(experiment, error)] = driven.engine.fold.take_failures()
+    assert (experiment.name, experiment.failure is not None, message in str(error)) == ("layout", True, True)
 
 
 def tampered(tmp_path: Path, sql: str) -> Any:
@@ -250,8 +265,18 @@ def test_verify_finds_what_was_changed(tmp_path: Path, sql: str) -> None:
     assert "DIFFERENT" in result.output
 
 
-@pytest.mark.parametrize("body", ['["x"]', '"doubt"', '{"name": "layout", "arms": ["a"], "tuning": "doubtful"}'])
-def test_verify_reports_settings_that_cannot_be_read(tmp_path: Path, body: str) -> None:
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ('["x"]', "the entries after 0 cannot be applied"),
+        ('"doubt"', "the entries after 0 cannot be applied"),
+        (
+            '{"name": "layout", "arms": ["a"], "tuning": "doubtful"}',
+            "'layout' has failed: its creation at entry 1 cannot be applied",
+        ),
+    ],
+)
+def test_verify_reports_settings_that_cannot_be_read(tmp_path: Path, body: str, message: str) -> None:
     driven = Driven(tmp_path)
     driven.create()
     driven.engine.journal.close()
@@ -259,7 +284,7 @@ def test_verify_reports_settings_that_cannot_be_read(tmp_path: Path, body: str) 
         database.execute("UPDATE journal SET body = CAST(? AS BLOB) WHERE seq = 1", (body,))
     result = runner.invoke(cli.app, ["verify", "--store", str(driven.path)])
     assert result.exit_code == 1, result.output
-    assert "the entries after 0 cannot be applied" in " ".join(result.output.split())
+    assert message in " ".join(result.output.split())
 
 
 def test_verify_says_that_all_is_well(tmp_path: Path) -> None:

@@ -31,7 +31,9 @@ def test_the_files_of_a_store_belong_to_its_owner(tmp_path: Path) -> None:
     driven.decide(size=10)
     driven.engine.snapshot()
     with closing(open_journal(driven.path)):
-        assert modes(tmp_path) == dict.fromkeys(("belated.db", "belated.db-wal", "belated.db-shm"), 0o600)
+        assert modes(tmp_path) == dict.fromkeys(
+            ("belated.db", "belated.db-wal", "belated.db-shm", "belated.db-snapshots"), 0o600
+        )
     (tmp_path / "copies").mkdir()
     with closing(open_journal(tmp_path / "copies" / "copy.db")) as target:
         copy(driven.engine.journal, target)

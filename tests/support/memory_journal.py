@@ -1,7 +1,9 @@
 """A journal in memory, the smallest store that keeps the contract."""
 
 import copy
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Any, ClassVar, final
 
 import msgspec
@@ -25,6 +27,9 @@ class MemoryStore:
         self.snapshots: dict[int, Snapshot] = {}
         self.keys: dict[str, Key] = {}
         self.claimed_by: MemoryJournal | None = None
+
+
+seq_of = attrgetter("seq")
 
 
 def unique(entry: Entry) -> tuple[Any, ...] | None:
@@ -62,9 +67,14 @@ class MemoryJournal(Journal):
         self._store.entries += written
         return [entry.seq for entry in written]
 
+    def _between(self, after: int, until: int) -> list[Entry]:
+        entries = self._store.entries
+        return entries[bisect_right(entries, after, key=seq_of) : bisect_right(entries, until, key=seq_of)]
+
     def confirms(self, mark: Mark) -> bool:
-        places = {place_of(entry) for entry in self._store.entries} | {Mark().newest}
-        after = [entry for entry in self._store.entries if mark.since < entry.seq <= mark.newest.seq]
+        after = self._between(mark.since, mark.newest.seq)
+        known = [one for place in (mark.newest, mark.witness) for one in self._between(place.seq - 1, place.seq)]
+        places = {Mark().newest, *map(place_of, known)}
         sums = len(after), sum(entry.seq for entry in after), sum(entry.at & LOW_BITS for entry in after)
         return {mark.newest, mark.witness} <= places and sums == (mark.n_after, mark.seqs, mark.times)
 

@@ -17,6 +17,7 @@ import { afterthoughts, count, favouriteWords, moment, plural, rules, total, tun
 const name = decodeURIComponent(location.pathname.split("/")[2]);
 
 function show(experiment) {
+  if (experiment.failure !== null) return showFailure(experiment.failure);
   byId("content").hidden = false;
   showReporting(experiment);
   showVerdict(experiment);
@@ -61,6 +62,16 @@ function showSummary(experiment) {
   const changed = experiment.arm_changes;
   const changes = changed ? ` Options were changed ${changed === 1 ? "once" : plural(changed, "time")}.` : "";
   writeTo("about", `${started} ${rules(experiment)}${changes} It learns with ${tuning(experiment.tuning.name)}.`);
+}
+
+function showFailure(failure) {
+  for (const id of ["content", "missing", "next", "caveat", "judging"]) byId(id).hidden = true;
+  const state = document.querySelector('[data-testid="state"]');
+  state.hidden = false;
+  state.dataset.state = "failed";
+  write(state, "Failed");
+  writeTo("headline", "This experiment has failed.");
+  writeTo("sure", `${failure} It makes no decisions and takes no reports. Its decisions can still be exported. All other experiments go on.`);
 }
 
 function fail(problem) {

@@ -28,7 +28,7 @@ async function showMore() {
 function draw() {
   const names = new Set(first.map((experiment) => experiment.name));
   const all = [...first, ...rest.filter((experiment) => !names.has(experiment.name))];
-  const running = all.filter((experiment) => experiment.closed_at === null);
+  const running = all.filter((experiment) => experiment.closed_at === null && !experiment.failed);
   const sum = (field) => all.reduce((total, experiment) => total + experiment[field], 0);
 
   byId("list").hidden = all.length === 0;
@@ -59,8 +59,9 @@ function createRow({ name }) {
 
 function updateRow(row, experiment) {
   const isClosed = experiment.closed_at !== null;
-  part(row, "state").dataset.state = isClosed ? "closed" : "running";
-  write(part(row, "state"), isClosed ? "Closed" : "Running");
+  const state = experiment.failed ? "failed" : isClosed ? "closed" : "running";
+  part(row, "state").dataset.state = state;
+  write(part(row, "state"), { failed: "Failed", closed: "Closed", running: "Running" }[state]);
   write(part(row, "decisions"), count(experiment.decisions));
   write(part(row, "outstanding"), count(experiment.outstanding));
   write(part(row, "arms"), count(experiment.arms));

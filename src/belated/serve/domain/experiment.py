@@ -2,6 +2,7 @@
 
 import math
 from bisect import bisect_right
+from contextlib import suppress
 from functools import cached_property
 from itertools import repeat
 from typing import Any, NamedTuple, Self, final
@@ -14,6 +15,7 @@ from belated.learner.ftrl import FTRL
 from belated.learner.outcomes import OutcomeRange
 from belated.replicated.shared_learner import SharedLearner
 from belated.serve.domain.entries import Entry, EntryKind, Rest, rest_of
+from belated.serve.domain.failures import Failure, failure_of, readable_settings
 from belated.serve.domain.observations import EDGES as DELAYS
 from belated.serve.domain.observations import Ages, Counts, History, bucket_of
 from belated.serve.domain.reporting import Comparison, Reporting
@@ -40,6 +42,7 @@ class Look(NamedTuple):
 
 
 CONFIDENCE = 0.95
+KEPT = ("settings", "seq", "created_at", "closed_at", "arms", "counts", "revision", "era", "failure")  # after a failure
 CLOSE = 1e-9  # two releases may round a probability differently
 DEAREST = 1 / (
     1 - float(GRID.max())
@@ -58,6 +61,8 @@ class Costs(NamedTuple):
 @final
 class Experiment:
     """The state of an experiment after some entry of the journal."""
+
+    failure: Failure | None = None  # if it is set, only what is in KEPT is left
 
     def __init__(self, created: Entry) -> None:
         self.settings = stored_settings(created.body or b"")
@@ -81,6 +86,7 @@ class Experiment:
         self.shared = SharedLearner(self.settings.build_learner(), created.seq)
         self._looked: Look | None = None
         self._begin_era(created.seq, list(range(len(self.arms))))
+        self.distribution()  # it fails now if it cannot decide
 
     def _begin_era(self, seq: int, arms: list[int]) -> None:
         self.era = Era(seq, arms)
@@ -94,9 +100,26 @@ class Experiment:
     def learner(self) -> FTRL:
         return self.shared.learner
 
+    @property
+    def is_deciding(self) -> bool:
+        """Whether it still makes decisions."""
+        return self.closed_at is None and self.failure is None
+
     def distribution(self) -> Floats:
         """Return the probabilities of the present arms for the next decision."""
         return self.learner.distribution()
+
+    def apply(self, entries: list[Entry]) -> None:
+        """Apply decisions drawn from one distribution, or any other single entry."""
+        match entries[0].kind:
+            case EntryKind.DECIDED:
+                self.apply_decisions(entries)
+            case EntryKind.ARMS:
+                self.change_arms(entries[0])
+            case EntryKind.CLOSED:
+                self.close(entries[0])
+            case _:
+                self.apply_outcome(entries[0])
 
     def apply_decisions(self, entries: list[Entry]) -> None:
         """Apply decisions drawn from one distribution."""
@@ -123,8 +146,8 @@ class Experiment:
             if self.reporting is not None:
                 self.reporting.decide(entry.seq, entry.at, entry.arm or 0)
             self.ages.opened(entry.at)
-        self.counts.decisions += len(entries)
         era.decisions += len(entries)
+        self.counts.add(entries)  # last, so that a failure before has counted none of them
 
     def _enter(self, seqs: list[int], arms: list[int], probabilities: list[float], x: list[float] | None) -> None:
         """Add decisions to the evidence. `x` is their distribution, or None if they were drawn from older data.
@@ -174,18 +197,11 @@ class Experiment:
                 ends = self.expires_at(decided_at)
                 is_late = ends is not None and entry.at > ends
                 self.reporting.report(entry.decision or 0, entry.arm or 0, bucket, is_late=is_late)
-        match entry.kind:
-            case EntryKind.REPORTED:
-                self.counts.reported += 1
-                self.ages.closed(decided_at)
-            case EntryKind.EXPIRED:
-                self.counts.expired += 1
-                self.ages.closed(decided_at)
-                self.last_expired = max(self.last_expired, entry.decision or 0)
-            case EntryKind.LATE:
-                self.counts.late += 1
-            case _:
-                self.counts.amended += 1
+        if entry.kind in (EntryKind.REPORTED, EntryKind.EXPIRED):
+            self.ages.closed(decided_at)
+        if entry.kind is EntryKind.EXPIRED:
+            self.last_expired = max(self.last_expired, entry.decision or 0)
+        self.counts.add([entry])
 
     def _was_entered(self, entry: Entry) -> bool:
         """Whether the learner knows the decision of this outcome. If not, its server had missed a change of arms."""
@@ -246,12 +262,48 @@ class Experiment:
         self._begin_era(entry.seq, after)
         self.evidence.change_arms(after, len(self.arms))
         self.history.next = self.counts.decisions + 1
+        self.distribution()  # it fails now if it cannot decide between these arms
         self.revision += 1
 
     def close(self, entry: Entry) -> None:
         """Close the experiment. It still takes reports."""
         self.closed_at = entry.at
         self.revision += 1
+
+    # -- failures -----------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def stillborn(cls, created: Entry) -> Self:
+        """Return the failed experiment of an entry from which none can be built. A StoreError if it has no name."""
+        experiment = cls.__new__(cls)
+        experiment.settings = readable_settings(created)
+        experiment.seq, experiment.created_at, experiment.closed_at = created.seq, created.at, None
+        experiment.arms, experiment.counts, experiment.revision = list(experiment.settings.arms), Counts(), 0
+        experiment.era = Era(created.seq, list(range(len(experiment.arms))))
+        experiment.failure = failure_of([created])
+        return experiment
+
+    def fail(self, entries: list[Entry]) -> None:
+        """Mark the experiment as failed by entries that cannot be applied, and drop all that they may have changed."""
+        self.failure = failure_of(entries)
+        for name in vars(self).keys() - set(KEPT):
+            delattr(self, name)
+        self.note(entries)
+
+    def note(self, entries: list[Entry]) -> None:
+        """Count entries of one kind after a failure. Decisions can still be listed, so the names of arms are kept."""
+        self.counts.add(entries)
+        entry, active = entries[0], self.era.arms
+        if entry.kind is EntryKind.CLOSED:
+            self.closed_at = entry.at
+        elif entry.kind is EntryKind.ARMS:
+            with suppress(msgspec.MsgspecError):
+                change = msgspec.json.decode(entry.body or b"", type=ArmChange)
+                self.arms += [name for name in change.add if name not in self.arms]
+                names = {self.arms[arm] for arm in active}.difference(change.retire).union(change.add)
+                active = [arm for arm, name in enumerate(self.arms) if name in names]
+        self.revision += entry.kind in (EntryKind.ARMS, EntryKind.CLOSED)
+        self.era = Era(self.seq, active)
 
     def costs(self) -> Costs:
         """Return what learning has cost so far, for any delays (docs/theory/any-delays.md and service.md)."""
@@ -293,7 +345,7 @@ class Experiment:
         """Return the whole state as plain data."""
         derived = ("shared", "_local", "_looked", "outcomes")
         plain = {name: value for name, value in vars(self).items() if name not in derived}
-        return {**plain, "shared": self.shared.state()}
+        return plain if self.failure is not None else {**plain, "shared": self.shared.state()}
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> Self:
@@ -308,9 +360,13 @@ class Experiment:
             "past": list[Era],
             "era": Era,
             "evidence": Evidence,
+            "failure": Failure,
         }
         for name, value in state.items():
             setattr(experiment, name, msgspec.convert(value, types[name]) if name in types else value)
+        if experiment.failure is not None:
+            experiment.failure.check_release()
+            return experiment
         experiment.shared = SharedLearner.restore(state["shared"])
         experiment._local, experiment._looked = {arm: index for index, arm in enumerate(experiment.era.arms)}, None
         return experiment

@@ -13,6 +13,9 @@ from belated.serve.domain.history import Tail
 
 VERSION: Final = 9  # a snapshot of another version is not used, and the whole journal is read instead
 
+# errors of the store or of this process. They say nothing about an experiment, and other servers may not have them
+NOT_ITS_OWN: Final = (StoreError, MemoryError, RecursionError)
+
 
 class Snapshot(NamedTuple):
     """The state after the entry `seq`, as bytes that only the same version of the fold can read."""
@@ -20,6 +23,13 @@ class Snapshot(NamedTuple):
     seq: int
     version: int
     state: bytes
+
+
+class FailedApply(NamedTuple):
+    """An experiment that has just failed, and why. Only logs and `belated verify` show the error."""
+
+    experiment: Experiment
+    error: Exception
 
 
 @final
@@ -32,6 +42,7 @@ class Fold:
         self.experiments: dict[int, Experiment] = {}
         self.by_name: dict[str, Experiment] = {}
         self.tail = Tail()  # of the history it was folded from
+        self.failures: list[FailedApply] = []  # of this object, since somebody took them. They are no part of the state
 
     def apply(self, stream: Iterable[Entry], inspect: Callable[[list[Entry]], None] = lambda _: None) -> None:
         """Apply entries in order. Splitting a batch does not change the result.
@@ -44,23 +55,41 @@ class Fold:
                 raise StoreError(f"the journal is damaged. Entry {batch[0].seq} follows entry {self.seq}.")
             inspect(batch)
             if kind is EntryKind.CREATED:
-                self._add(Experiment(batch[0]))
-            elif kind is EntryKind.DECIDED:
-                self._of(batch[0], number).apply_decisions(batch)
+                self._create(batch[0])
             else:
-                self._apply_one_by_one(batch)
+                self._change(self._of(batch[0], number), batch)
             self.seq, self.at = batch[-1].seq, max(self.at, *(entry.at for entry in batch))
             self.tail.add(batch)
 
-    def _apply_one_by_one(self, batch: list[Entry]) -> None:
-        experiment = self._of(batch[0], batch[0].experiment)
-        steps: dict[EntryKind, Callable[[Entry], None]] = {
-            EntryKind.ARMS: experiment.change_arms,
-            EntryKind.CLOSED: experiment.close,
-        }
-        step = steps.get(batch[0].kind, experiment.apply_outcome)
-        for entry in batch:
-            step(entry)
+    def _create(self, entry: Entry) -> None:
+        try:
+            experiment = Experiment(entry)
+        except NOT_ITS_OWN:
+            raise
+        except Exception as error:  # noqa: BLE001
+            experiment = Experiment.stillborn(entry)
+            self.failures.append(FailedApply(experiment, error))
+        self._add(experiment)
+
+    def _change(self, experiment: Experiment, batch: list[Entry]) -> None:
+        """Apply entries of one kind to their experiment. If that fails, it is the experiment's own failure."""
+        pieces = [batch] if batch[0].kind is EntryKind.DECIDED else [[entry] for entry in batch]
+        for piece in pieces:
+            if experiment.failure is not None:
+                experiment.note(piece)
+                continue
+            try:
+                experiment.apply(piece)
+            except NOT_ITS_OWN:
+                raise
+            except Exception as error:  # noqa: BLE001
+                experiment.fail(piece)
+                self.failures.append(FailedApply(experiment, error))
+
+    def take_failures(self) -> "list[FailedApply]":
+        """Return the experiments that have failed since the last call."""
+        taken, self.failures = self.failures, []
+        return taken
 
     def _of(self, entry: Entry, number: int) -> Experiment:
         try:

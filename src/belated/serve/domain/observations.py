@@ -4,10 +4,12 @@ They depend only on the journal and take a fixed amount of memory.
 """
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
+from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.timestamps import MICROSECONDS
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
@@ -32,6 +34,22 @@ class Counts(msgspec.Struct):
     @property
     def outstanding(self) -> int:
         return self.decisions - self.reported - self.expired
+
+    def add(self, entries: Sequence[Entry]) -> None:
+        """Count entries of one kind."""
+        match entries[0].kind:
+            case EntryKind.DECIDED:
+                self.decisions += len(entries)
+            case EntryKind.REPORTED:
+                self.reported += len(entries)
+            case EntryKind.EXPIRED:
+                self.expired += len(entries)
+            case EntryKind.LATE:
+                self.late += len(entries)
+            case EntryKind.AMENDED:
+                self.amended += len(entries)
+            case _:
+                pass
 
 
 class Ages(msgspec.Struct):

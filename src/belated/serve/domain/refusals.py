@@ -2,7 +2,9 @@
 
 from typing import Final, Literal, final
 
-RefusalKind = Literal["unauthenticated", "forbidden", "not_found", "conflict", "invalid", "too_many", "unavailable"]
+RefusalKind = Literal[
+    "unauthenticated", "forbidden", "not_found", "conflict", "failed", "invalid", "too_many", "unavailable", "internal"
+]
 RETRY_SECONDS: Final = 1
 STORE_SILENT: Final = "the store has not answered for some seconds"
 # only the log says where the store is and what went wrong
@@ -32,6 +34,11 @@ class Refusal(Exception):
 def try_later(detail: str) -> Refusal:
     """Refuse a request that may succeed a little later."""
     return Refusal("unavailable", f"{detail}. Try again.", RETRY_SECONDS)
+
+
+def internal() -> Refusal:
+    """Refuse a request that met a bug. Nothing was written for it, and only the log says more."""
+    return Refusal("internal", "an unexpected failure of this request. The service's log has more.")
 
 
 def behind(seq: int, needed: int) -> Refusal:

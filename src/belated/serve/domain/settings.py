@@ -70,6 +70,15 @@ class TuningChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         tuning: tunings.Tuning = cls(**given)
         return tuning
 
+    def check(self, fewest: int, most: int) -> None:
+        """Check that it can begin with any of these numbers of arms. Raises InvalidInput."""
+        tuning = self.build()
+        for n_arms in range(max(2, fewest), most + 1):  # one arm needs no rates
+            try:
+                tunings.proper_rates(tuning, 1, (0.0, 0.0), tuning.rates(n_arms, 1, 0, 0))
+            except ImproperRule as error:
+                raise InvalidInput(f"this tuning cannot decide between {n_arms} arms: {error}") from None
+
 
 FORMER_DEFAULT: Final = TuningChoice("shadow")  # until November 2026
 
@@ -128,10 +137,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             outcomes.check("default_outcome", self.default_outcome)
         if self.provisional is True and not self.is_provisional:
             raise InvalidInput("provisional needs a default_outcome and the tuning means. Leave it out.")
-        try:
-            self.build_learner().distribution()
-        except ImproperRule as error:
-            raise InvalidInput(f"this tuning cannot decide: {error}") from None
+        self.tuning.check(1, MAX_ARMS)  # because arms come and go
+        self.build_learner().distribution()
 
 
 def is_repeated(existing: Settings, asked: Settings) -> bool:

@@ -3,14 +3,17 @@
 A request that repeats an earlier one, because the answer was lost, changes nothing.
 """
 
+from typing import Any
+
 import msgspec
 
 from belated.errors import InvalidInput
 from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.experiment import Experiment
+from belated.serve.domain.failures import failed
 from belated.serve.domain.fold import Fold
 from belated.serve.domain.refusals import Refusal
-from belated.serve.domain.settings import MAX_ARMS, ArmChange, check_arms, is_repeated
+from belated.serve.domain.settings import MAX_ARMS, ArmChange, Settings, check_arms, is_repeated
 from belated.serve.engine.requests import ChangeArms, Close, Create
 
 
@@ -25,6 +28,8 @@ def find(fold: Fold, name: str) -> Experiment:
 def find_running(fold: Fold, name: str) -> Experiment:
     """Return an experiment that still makes decisions, or raise a Refusal."""
     experiment = find(fold, name)
+    if experiment.failure is not None:
+        raise failed(name, experiment.failure)
     if experiment.closed_at is not None:
         best = experiment.best()
         instead = "" if best is None else f" From now on show {experiment.arms[best]!r}."
@@ -45,7 +50,9 @@ def _creation(request: Create, fold: Fold, at: int) -> Entry | None:
     settings.check()
     existing = fold.by_name.get(settings.name)
     if existing is None:
-        return Entry(at, EntryKind.CREATED, 0, revision=0, body=msgspec.json.encode(settings))
+        body = msgspec.json.encode(settings)
+        check_readable(body, Settings)
+        return Entry(at, EntryKind.CREATED, 0, revision=0, body=body)
     if not is_repeated(existing.settings, settings):
         raise Refusal("conflict", f"there is an experiment {settings.name!r} with other settings. Choose another name.")
     return None
@@ -72,6 +79,18 @@ def _change(request: ChangeArms, fold: Fold, at: int) -> Entry | None:
         if name not in experiment.arms:
             raise Refusal("not_found", f"{request.name!r} has no arm {name!r} to retire. It has {sorted(active)}.")
     new = ArmChange([name for name in change.add if name not in active], [n for n in change.retire if n in active])
-    if not 1 <= len(active) + len(new.add) - len(new.retire) <= MAX_ARMS:
+    left = len(active) + len(new.add) - len(new.retire)
+    if not 1 <= left <= MAX_ARMS:
         raise InvalidInput(f"an experiment must keep 1 to {MAX_ARMS} arms")
-    return _event(experiment, EntryKind.ARMS, at, msgspec.json.encode(new)) if new.add or new.retire else None
+    experiment.settings.tuning.check(left, left)  # older releases did not check it for all numbers of arms
+    body = msgspec.json.encode(new)
+    check_readable(body, ArmChange)
+    return _event(experiment, EntryKind.ARMS, at, body) if new.add or new.retire else None
+
+
+def check_readable(body: bytes, type: Any) -> None:
+    """Check that an entry can be read again before it is written. Otherwise its experiment would fail."""
+    try:
+        msgspec.json.decode(body, type=type)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"this cannot be stored: {error}") from None

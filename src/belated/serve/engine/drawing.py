@@ -32,6 +32,8 @@ def draw(
     size = sum(request.size for _, request in asked)
     x, bold_advantages, counted = experiment.shared.draw_context()
     cdf = np.cumsum(x)
+    if not 0.5 < cdf[-1] < 1.5:  # also if a probability is NaN
+        raise ArithmeticError(f"the probabilities add up to {cdf[-1]}")
     indices = np.searchsorted(cdf, generator.random(size) * cdf[-1], side="right")
     arms = np.minimum(indices, np.flatnonzero(x)[-1])
     rests = {arm: msgspec.msgpack.encode(Rest(counted, float(bold_advantages[arm]))) for arm in set(arms.tolist())}

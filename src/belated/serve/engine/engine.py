@@ -20,18 +20,19 @@ from belated.errors import HistoryLost, InvalidInput, StoreError
 from belated.serve.domain import ids, timestamps
 from belated.serve.domain.entries import Entry, Found, with_seq
 from belated.serve.domain.experiment import Experiment
+from belated.serve.domain.failures import undecided
 from belated.serve.domain.messages import Decided, OutcomeReport, ReportStatus
 from belated.serve.domain.quotas import MAX_OPEN, Ahead, Room
-from belated.serve.domain.refusals import Refusal, behind, try_later
+from belated.serve.domain.refusals import Refusal, behind, internal, try_later
 from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.engine import administration
 from belated.serve.engine.administration import find, find_running
 from belated.serve.engine.drawing import DrawnBatch, draw
 from belated.serve.engine.expiry import Expiry
-from belated.serve.engine.feedback import is_of, judge, look_up
-from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Request, Result, Tell
-from belated.serve.store.journal import PAGE, Conflict, Journal, Requested
-from belated.serve.store.loading import load
+from belated.serve.engine.feedback import Judged, is_of, judge, look_up
+from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Hidden, Request, Result, Tell
+from belated.serve.store.journal import PAGE, Conflict, Journal, Rejected, Requested
+from belated.serve.store.loading import load, log_failures
 
 SNAPSHOT_EVERY: Final = 50_000  # entries, or more if so many decisions are open that a snapshot takes long to write
 OPEN_SHARE: Final = 10  # then a tenth of the open decisions
@@ -39,6 +40,11 @@ CATCH_UP_TIMEOUT: Final = 2.0  # seconds that a group of requests waits for an e
 SUM_PAUSE: Final = 50.0  # times as long as a check of the history took, until the next one that sums all entries
 MAX_OVERTAKEN: Final = 50  # times that other servers are faster, before a request gives up
 log = logging.getLogger("belated.engine")
+
+
+def _unexpected(error: Exception) -> Refusal:
+    log.error("a request failed unexpectedly, and the others go on", exc_info=error)
+    return internal()
 
 
 @final
@@ -63,8 +69,10 @@ class Engine:
         self.entries, self.written = 0, 0  # how many entries this server has written, and the last of them
         self._clock_lag: int | None = None  # microseconds by which the clock is behind the journal
         self._next_sum = 0.0  # when all entries after the witness may be summed again
-        self._deadline = 0.0  # until when the present group of requests may wait for the journal
         self._expects_repeats = False  # whether the last group had an Idempotency-Key that was used before
+        # of the present group of requests: whether they may wait for hidden entries, whether it has looked for such
+        # entries, and the experiments it has looked for, which are 0 if they do not exist
+        self._may_wait, self._has_looked, self._named = False, False, dict[str, int]()
 
     @property
     def unsnapshotted(self) -> int:
@@ -96,8 +104,7 @@ class Engine:
     def catch_up(self) -> None:
         """Apply all readable entries from every server."""
         while page := self.journal.read(self.fold.seq, PAGE):
-            with self.lock:
-                self.fold.apply(page)
+            self._apply(page)
             if len(page) < PAGE:
                 return
 
@@ -116,28 +123,74 @@ class Engine:
                 "Restart the service, and run `belated verify`."
             )
 
+    def _apply(self, entries: list[Entry]) -> None:
+        """Apply entries of the journal. Raises a StoreError if that fails, because the state is then in doubt."""
+        with self.lock:
+            try:
+                self.fold.apply(entries)
+            except StoreError:
+                raise
+            except Exception as error:
+                raise StoreError(f"the journal cannot be applied: {type(error).__name__}: {error}") from error
+            finally:
+                log_failures(self.fold)
+
     def _reach(self, seq: int) -> None:
-        """Catch up to this entry. Raises a Refusal if an open transaction hides it for too long."""
-        while self.fold.seq < seq:
+        """Catch up to this entry. Raises Hidden, or a Refusal if the request has waited long enough for it."""
+        if self.fold.seq < seq and not self._has_looked:
+            self._has_looked = True
             self.catch_up()
-            if self.fold.seq < seq:
-                if time.monotonic() > self._deadline:
-                    raise behind(self.fold.seq, seq)
-                time.sleep(0.002)
+        if self.fold.seq < seq:
+            raise Hidden(seq) if self._may_wait else behind(self.fold.seq, seq)
 
-    def _meet(self, name: str, created: dict[str, int]) -> None:
-        """Learn of an experiment that another server has just created, as `_created` says."""
-        if name in created:
-            self._reach(created[name])
+    def _look_for(self, names: set[str]) -> None:
+        """Look for experiments that this server has not read of yet, with one query for all."""
+        unknown = [name for name in names if name not in self.fold.by_name and name not in self._named]
+        if unknown:
+            self._named |= {**dict.fromkeys(unknown, 0), **self.journal.named(unknown)}
 
-    def _created(self, names: set[str]) -> dict[str, int]:
-        """Return the experiments among these that are in the journal, but that this server has not read of yet."""
-        unknown = [name for name in names if name not in self.fold.by_name]
-        return self.journal.named(unknown) if unknown else {}
+    def _meet(self, name: str) -> None:
+        """Learn of an experiment that another server has just created."""
+        self._look_for({name})
+        if name not in self.fold.by_name:
+            self._reach(self._named[name])
 
     def process(self, requests: Sequence[Request]) -> list[Result]:
-        """Carry out and answer each request. Raises a StoreError if it is not certain that they are on disk."""
-        self._deadline = time.monotonic() + CATCH_UP_TIMEOUT
+        """Carry out and answer each request. Waits for entries that are hidden, up to CATCH_UP_TIMEOUT.
+
+        Raises a StoreError if it is not certain that the requests are on disk.
+        """
+        results, deadline = self.attempt(requests), time.monotonic() + CATCH_UP_TIMEOUT
+        while any(isinstance(result, Hidden) for result in results):
+            time.sleep(0.002)
+            self.catch_up()
+            may_wait = time.monotonic() < deadline
+            for index, (request, hidden) in enumerate(zip(requests, results, strict=True)):
+                if isinstance(hidden, Hidden) and (self.fold.seq >= hidden.seq or not may_wait):
+                    [results[index]] = self.resume([(request, hidden)], may_wait=may_wait)
+        return results
+
+    def resume(self, parked: Sequence[tuple[Request, Hidden]], *, may_wait: bool) -> list[Result]:
+        """Go on with requests that had to wait."""
+        results: list[Result] = [self._changed(hidden) for _, hidden in parked]
+        again = [index for index, (_, hidden) in enumerate(parked) if hidden.changed is None]
+        for index, result in zip(again, self.attempt([parked[i][0] for i in again], may_wait=may_wait), strict=True):
+            results[index] = result
+        return results
+
+    def _changed(self, hidden: Hidden) -> Result:
+        """Return the answer to a request that has written the hidden entry itself."""
+        if self.fold.seq < hidden.seq:
+            return behind(self.fold.seq, hidden.seq)
+        return self.fold.by_name.get(hidden.changed or ""), True
+
+    def attempt(self, requests: Sequence[Request], *, may_wait: bool = True) -> list[Result]:
+        """Carry out and answer each request, without waiting for entries that are hidden.
+
+        The result of a request that needs one is Hidden. `resume` it later. If it may not wait, it is refused.
+        A request that meets a bug gets a Refusal, and the others go on.
+        """
+        self._may_wait, self._has_looked, self._named = may_wait, False, {}
         results: list[Result] = [None] * len(requests)
         hot: list[int] = []
         for index, request in enumerate(requests):
@@ -152,25 +205,34 @@ class Engine:
 
     @staticmethod
     def _guarded(step: Callable[..., Result], *arguments: object) -> Result:
+        """Run a step for one request. Only a failure of the store may stop the others."""
         try:
             return step(*arguments)
-        except Refusal as refusal:
+        except (Refusal, Hidden) as refusal:
             return refusal
         except InvalidInput as error:
             return Refusal("invalid", str(error))
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001
+            return _unexpected(error)
 
     def _append(self, entries: Sequence[Entry]) -> list[Entry]:
         """Write entries and return them with their numbers. Applies them at once if no other entry can precede them."""
         if not entries:
             return []
         started = time.perf_counter()
-        seqs = self.journal.append(entries, self.fold.tail.short_mark())
+        try:
+            seqs = self.journal.append(entries, self.fold.tail.short_mark())
+        except (StoreError, Conflict, Rejected):
+            raise
+        except Exception as error:  # whether anything was written is not known
+            raise StoreError(f"an append failed unexpectedly: {type(error).__name__}: {error}") from error
         self.commit_seconds = time.perf_counter() - started
         self.entries, self.written = self.entries + len(entries), seqs[-1]
         written = [with_seq(entry, seq) for entry, seq in zip(entries, seqs, strict=True)]
         if seqs == list(range(self.fold.seq + 1, self.fold.seq + 1 + len(entries))):
-            with self.lock:
-                self.fold.apply(written)
+            self._apply(written)
         else:
             self._ahead.add(written)
         return written
@@ -179,23 +241,42 @@ class Engine:
         """Return the experiment, and whether the request has changed anything."""
         name = request.settings.name if isinstance(request, Create) else request.name
         for _ in range(MAX_OVERTAKEN):
-            self._meet(name, self._created({name}))
+            self._meet(name)
             entry = administration.entry_of(request, self.fold, self.now())
             if entry is None:
                 return self.fold.by_name[name], False
             try:
                 [written] = self._append([entry])
             except Conflict:  # another server was faster, so look at what it did
+                self._has_looked, self._named = False, {}
                 self._reach(self.journal.last())
                 continue
             log.info(entry.kind.name.lower(), extra={"experiment": name, "entry": written.seq})
-            self._reach(written.seq)
+            if self.fold.seq < written.seq:
+                self.catch_up()
+            if self.fold.seq < written.seq:
+                raise Hidden(written.seq, name)
             return self.fold.by_name[name], True
         raise try_later(f"{name!r} could not be changed because other servers keep changing it")
 
     # -- decisions and reports ------------------------------------------------------------------------------------
 
     def _process_hot(self, requests: Sequence[Request], indices: list[int], results: list[Result]) -> None:
+        """Carry out decisions and reports together. If that fails before anything is written, carry out halves."""
+        try:
+            self._write_hot(requests, indices, results)
+            return
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001
+            if len(indices) == 1:
+                results[indices[0]] = _unexpected(error)
+                return
+        half = len(indices) // 2
+        self._process_hot(requests, indices[:half], results)
+        self._process_hot(requests, indices[half:], results)
+
+    def _write_hot(self, requests: Sequence[Request], indices: list[int], results: list[Result]) -> None:
         """Draw decisions first, then judge reports. So no draw knows of a report in the same group."""
         asked = [(index, request) for index in indices if isinstance(request := requests[index], Ask)]
         told = [(index, request) for index in indices if isinstance(request := requests[index], Tell)]
@@ -209,7 +290,7 @@ class Engine:
                 self._expects_repeats = True
                 continue
             for index, first, size in drawn:
-                results[index] = Answers(list(map(self._decided, written[first : first + size])), replayed=False)
+                results[index] = self._guarded(self._new_answers, written[first : first + size])
             for index, statuses in judged:
                 results[index] = statuses
             self._replay_twins(asked, drawn, written, results)
@@ -221,11 +302,11 @@ class Engine:
         """Answer repeated requests from the journal, and append entries for the others."""
         waiting: dict[int, list[tuple[int, Ask]]] = {}
         keys: set[Requested] = set()
-        created = self._created({request.name for _, request in asked})
+        self._look_for({request.name for _, request in asked})
         room, ahead = Room(self._max_open), self._ahead.count(self.fold.seq)
         full: list[tuple[int, Ask]] = []  # refused because too many decisions are open
         for index, request in asked:
-            results[index] = self._guarded(self._introduce, request.name, created)
+            results[index] = self._guarded(self._introduce, request.name)
         known = [(index, request) for index, request in asked if results[index] is None]
         earlier = self._earlier([request for _, request in known])
         for index, request in known:
@@ -243,7 +324,14 @@ class Engine:
         self._answer_repeats(full, results)
         drawn, at = list[DrawnBatch](), self.now()
         for number, ones in waiting.items():
-            drawn += draw(self.fold.experiments[number], ones, entries, at, self.fold.seq, self._generator)
+            experiment, before = self.fold.experiments[number], len(entries)
+            try:
+                drawn += draw(experiment, ones, entries, at, self.fold.seq, self._generator)
+            except Exception as error:  # a failure of the learner, which is the experiment's own
+                log.critical("an experiment cannot decide", exc_info=error, extra={"experiment": experiment.name})
+                del entries[before:]
+                for index, _ in ones:
+                    results[index] = undecided(experiment.name)
         return drawn
 
     def _answer_repeats(self, refused: list[tuple[int, Ask]], results: list[Result]) -> None:
@@ -256,9 +344,9 @@ class Engine:
             if key in earlier:
                 results[index] = self._guarded(self._answer_again, request, earlier[key])
 
-    def _introduce(self, name: str, created: dict[str, int]) -> None:
-        """Raise a Refusal if there is no experiment of this name, or this server cannot read of it yet."""
-        self._meet(name, created)
+    def _introduce(self, name: str) -> None:
+        """Raise a Refusal if there is no experiment of this name, or Hidden if this server cannot read of it yet."""
+        self._meet(name)
         find(self.fold, name)
 
     def _earlier(self, requests: list[Ask]) -> dict[Requested, list[Entry]]:
@@ -268,12 +356,15 @@ class Engine:
         They are also looked up beforehand while repeats come, and if the experiment makes no more decisions.
         """
         keyed = [(self.fold.by_name[one.name], one.key) for one in requests if one.key is not None]
-        wanted = {(one.seq, key) for one, key in keyed if self._expects_repeats or one.closed_at is not None}
+        wanted = {(one.seq, key) for one, key in keyed if self._expects_repeats or not one.is_deciding}
         if not wanted:
             return {}
         found = self.journal.requested(list(wanted))
         self._expects_repeats = self._expects_repeats and bool(found)
         return found
+
+    def _new_answers(self, written: list[Entry]) -> Answers:
+        return Answers(list(map(self._decided, written)), replayed=False)
 
     def _known(self, request: Ask, earlier: dict[Requested, list[Entry]]) -> Answers | None:
         """Return what an earlier request with the same key got. Raises a Refusal if there can be no decision."""
@@ -302,7 +393,10 @@ class Engine:
             firsts = {index: (requests[index].name, requests[index].key) for index, _, _ in drawn}
             made = {firsts[index]: written[first : first + size] for index, first, size in drawn}
             for index, request in twins:
-                results[index] = self._guarded(self._answer_again, request, made[request.name, request.key])
+                if (first := made.get((request.name, request.key))) is None:
+                    results[index] = undecided(request.name)  # as the first one
+                else:
+                    results[index] = self._guarded(self._answer_again, request, first)
 
     def _decided(self, entry: Entry) -> Decided:
         experiment = self.fold.experiments[entry.experiment]
@@ -310,38 +404,47 @@ class Engine:
         arm = experiment.arms[entry.arm or 0]
         return Decided(id, experiment, arm, entry.probability or 0.0, entry.round or 0, entry.at)
 
-    def _judge(
-        self, told: list[tuple[int, Tell]], entries: list[Entry]
-    ) -> list[tuple[int, list[ReportStatus | Refusal]]]:
+    def _judge(self, told: list[tuple[int, Tell]], entries: list[Entry]) -> list[tuple[int, Result]]:
         """Judge every report, and append an entry for each that says something new."""
         if not told:
             return []
-        at, judged = self.now(), []
+        at, judged = self.now(), list[tuple[int, Result]]()
         found = iter(look_up([report.decision_id for _, request in told for report in request.reports], self.journal))
         news: dict[int, Entry] = {}  # by decision: its newest outcome in this group
         for index, request in told:
-            statuses: list[ReportStatus | Refusal] = []
-            for report, one in zip(request.reports, islice(found, len(request.reports)), strict=True):
-                try:
-                    status, entry = self._judge_one(report, one, request.only, news, at)
-                except Refusal as refusal:
-                    statuses.append(refusal)
-                    continue
-                statuses.append(status)
-                if entry is not None:
-                    entries.append(entry)
-                    news[entry.decision or 0] = entry
-            judged.append((index, statuses))
+            own = list(islice(found, len(request.reports)))
+            result = self._guarded(self._judge_all, request, own, news, at)
+            if isinstance(result, Judged):
+                entries += result.entries
+                news |= result.news
+                result = result.statuses
+            judged.append((index, result))
+        return judged
+
+    def _judge_all(self, request: Tell, found: list[Found | None], news: dict[int, Entry], at: int) -> Judged:
+        """Judge the reports of one request. If one has to wait, all of them do, so that each is judged once."""
+        judged = Judged([], [], {})
+        for report, one in zip(request.reports, found, strict=True):
+            try:
+                status, entry = self._judge_one(report, one, request.only, (judged.news, news), at)
+            except Refusal as refusal:
+                judged.statuses.append(refusal)
+                continue
+            judged.statuses.append(status)
+            if entry is not None:
+                judged.entries.append(entry)
+                judged.news[entry.decision or 0] = entry
         return judged
 
     def _judge_one(
-        self, report: OutcomeReport, found: Found | None, only: str | None, news: dict[int, Entry], at: int
+        self, report: OutcomeReport, found: Found | None, only: str | None, news: tuple[dict[int, Entry], ...], at: int
     ) -> tuple[ReportStatus, Entry | None]:
         if found is not None:
             self._reach(found.decision.experiment)
         if found is None or not is_of(only, found.decision, self.fold):
             raise Refusal("not_found", f"there is no decision {report.decision_id!r}")
-        latest = news.get(found.decision.seq, found.outcome)
+        seq = found.decision.seq
+        latest = next((newer[seq] for newer in news if seq in newer), found.outcome)
         return judge(report, Found(found.decision, latest), self.fold, at)
 
     # -- what happens without a request ---------------------------------------------------------------------------

@@ -1,8 +1,10 @@
 """Ends the waits of decisions whose time is over, with the default outcome if there is one."""
 
+import logging
 from collections.abc import Iterable, Iterator
 from typing import Final, final
 
+from belated.errors import StoreError
 from belated.serve.domain.entries import Entry, EntryKind, Found
 from belated.serve.domain.experiment import Experiment
 from belated.serve.engine.feedback import new_outcome
@@ -10,6 +12,7 @@ from belated.serve.store.journal import Journal
 
 EXPIRED_AT_ONCE: Final = 2_000
 LOOKED_AT_ONCE: Final = 100
+log = logging.getLogger("belated.expiry")
 
 
 @final
@@ -26,11 +29,16 @@ class Expiry:
         ends: list[Entry] = []
         looked = 0
         for experiment in experiments:
-            for decision, outcome in self._due(experiment, at, until, EXPIRED_AT_ONCE - looked):
-                looked += 1
-                if outcome is None:
-                    default = experiment.settings.default_outcome
-                    ends.append(new_outcome(decision, None, EntryKind.EXPIRED, at, default))
+            try:
+                due = list(self._due(experiment, at, until, EXPIRED_AT_ONCE - looked))
+            except StoreError:
+                raise
+            except Exception:  # a failure of one experiment must not keep the others waiting
+                log.exception("waits of an experiment cannot be ended", extra={"experiment": experiment.name})
+                continue
+            looked += len(due)
+            default = experiment.settings.default_outcome
+            ends += [new_outcome(one.decision, None, EntryKind.EXPIRED, at, default) for one in due if not one.outcome]
         return ends, looked
 
     def _due(self, experiment: Experiment, at: int, until: int, most: int) -> Iterator[Found]:
@@ -40,7 +48,12 @@ class Expiry:
         a little longer. After `until` the order is not final, so the search stops there.
         """
         wait, number = experiment.expires_at(0), experiment.seq
-        if wait is None or not experiment.counts.outstanding or at < self._not_before.get(number, 0):
+        if (
+            experiment.failure is not None
+            or wait is None
+            or not experiment.counts.outstanding
+            or at < self._not_before.get(number, 0)
+        ):
             return
         after = max(self._scanned.get(number, 0), experiment.last_expired)
         while most > 0:

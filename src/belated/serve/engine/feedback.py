@@ -1,12 +1,23 @@
 """Judges a report by what is known of its decision: applied, duplicate, late, amended, superseded or refused."""
 
+from typing import NamedTuple
+
 from belated.errors import InvalidInput
 from belated.serve.domain import ids
 from belated.serve.domain.entries import Entry, EntryKind, Found
+from belated.serve.domain.failures import failed
 from belated.serve.domain.fold import Fold
 from belated.serve.domain.messages import OutcomeReport, ReportStatus
 from belated.serve.domain.refusals import Refusal
 from belated.serve.store.journal import Journal
+
+
+class Judged(NamedTuple):
+    """The reports of one request: a status or a Refusal for each, and the entries they add, also by decision."""
+
+    statuses: list[ReportStatus | Refusal]
+    entries: list[Entry]
+    news: dict[int, Entry]
 
 
 def judge(report: OutcomeReport, found: Found, fold: Fold, at: int) -> tuple[ReportStatus, Entry | None]:
@@ -19,6 +30,8 @@ def judge(report: OutcomeReport, found: Found, fold: Fold, at: int) -> tuple[Rep
     """
     decision, outcome = found
     experiment = fold.experiments[decision.experiment]
+    if experiment.failure is not None:
+        raise failed(experiment.name, experiment.failure, " The report was not counted. Keep it to send it then.")
     declared = experiment.outcomes
     if report.word != declared.word:
         raise Refusal("invalid", f"{experiment.name!r} takes a {declared.word}, got a {report.word}")

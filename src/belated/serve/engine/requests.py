@@ -1,6 +1,6 @@
 """What the engine is asked to do and what it answers, as plain data."""
 
-from typing import NamedTuple
+from typing import NamedTuple, final
 
 import msgspec
 
@@ -54,5 +54,17 @@ class Tell(msgspec.Struct):
     only: str | None = None
 
 
+@final
+class Hidden(Exception):
+    """A request needs an entry that is written, but that an open transaction of somebody else hides from `read`.
+
+    `changed` names the experiment if the request itself has written the entry. Then only its answer has to wait.
+    """
+
+    def __init__(self, seq: int, changed: str | None = None) -> None:
+        super().__init__(seq)
+        self.seq, self.changed = seq, changed
+
+
 Request = Create | ChangeArms | Close | Ask | Tell
-Result = object | Refusal
+Result = object | Refusal | Hidden

@@ -12,8 +12,9 @@ from typing import Any, Final, NamedTuple, final
 from belated.errors import HistoryLost, StoreError, StoreUnreachable
 from belated.serve.domain.refusals import STORE_FAILED, STORE_SILENT, STORE_UNREACHABLE, Refusal, try_later
 from belated.serve.domain.timestamps import MICROSECONDS
-from belated.serve.engine.engine import Engine
+from belated.serve.engine.engine import CATCH_UP_TIMEOUT, Engine
 from belated.serve.engine.expiry import EXPIRED_AT_ONCE
+from belated.serve.engine.parking import Parked, Parking
 from belated.serve.engine.requests import Ask, Request, Result, Tell
 from belated.serve.store.journal import Key
 
@@ -86,6 +87,7 @@ class Writer:
         self._finished: SimpleQueue[tuple[list[PendingRequest], list[Result]]] = SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = Thread(target=self._run, name="belated-writer")
+        self._parking: Parking[PendingRequest] = Parking()
         self._next_expiry = self._next_look = self._next_turn = 0.0
         self._pause = TAIL_SOON
         self.committed: Callable[[float, int], None] = lambda _seconds, _entries: None  # called after each commit
@@ -198,13 +200,38 @@ class Writer:
         results: list[Result] = []
         if group and not self.failure:
             before = self.engine.entries
-            self._guarded(lambda: results.extend(self.engine.process([one.request for one in group])))
+            self._guarded(lambda: results.extend(self.engine.attempt([one.request for one in group])))
             self.committed(self.engine.commit_seconds, self.engine.entries - before)
         if self.failure:
             results = [self._failed()] * len(group)
         if group and self._loop is not None and not self._loop.is_closed():
-            self._finished.put((group, results))
+            self._finished.put(self._parking.keep(group, results, time.monotonic() + CATCH_UP_TIMEOUT))
             self._loop.call_soon_threadsafe(self._collect)  # finds nothing if the loop has blocked for it
+
+    def _resume(self, now: float) -> None:
+        """Go on with requests that had to wait for an entry. Others are answered in the meantime."""
+        for parked, may_wait in zip(self._parking.take(self.engine.fold.seq, now), (True, False), strict=True):
+            if parked:
+                self._serve_parked(parked, may_wait=may_wait)
+
+    def _serve_parked(self, parked: list[Parked[PendingRequest]], *, may_wait: bool) -> None:
+        results, before = list[Result](), self.engine.entries
+        if not self.failure:
+            again = [(one.waiting.request, one.hidden) for one in parked]
+            self._guarded(lambda: results.extend(self.engine.resume(again, may_wait=may_wait)))
+            self.committed(self.engine.commit_seconds, self.engine.entries - before)
+        if self.failure:
+            results = [self._failed()] * len(parked)
+        group, results = self._parking.keep([one.waiting for one in parked], results, parked[0].until)
+        if group and self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._answer_parked, group, results)
+
+    def _answer_parked(self, group: list[PendingRequest], results: list[Result]) -> None:
+        """Set the results of requests that had to wait, in the event loop."""
+        for waiting, result in zip(group, results, strict=True):
+            self.queued -= waiting.weight
+            if not waiting.future.done():
+                waiting.future.set_result(result)
 
     def refusal(self) -> Refusal | None:
         """Return why requests are refused now, or None."""
@@ -273,8 +300,8 @@ class Writer:
                 self._make_snapshot()
         except HistoryLost:
             raise
-        except StoreError as error:
-            log.error("a snapshot could not be saved", extra={"error": str(error)})
+        except Exception as error:  # noqa: BLE001
+            log.error("a snapshot could not be saved", extra={"error": f"{type(error).__name__}: {error}"})
 
     def _snapshot_at_end(self) -> None:
         if self.engine.is_last_snapshot_due():

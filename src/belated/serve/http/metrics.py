@@ -48,14 +48,19 @@ class Metrics:
         proven = GaugeMetricFamily(
             "belated_proven_regret", "Proven bound on the regret, in losses", labels=["experiment"]
         )
+        failed = GaugeMetricFamily(
+            "belated_experiment_failed", "1 if it makes no decisions because it has failed", labels=["experiment"]
+        )
         experiments, store = self._service.measure()
         yield from reporting(experiments)
         for experiment in experiments:
             for name, family in counters.items():
                 family.add_metric([experiment.name], getattr(experiment.counts, name))
             open_.add_metric([experiment.name], experiment.counts.outstanding)
-            proven.add_metric([experiment.name], experiment.proven)
-        yield from (*counters.values(), open_, proven)
+            failed.add_metric([experiment.name], int(experiment.is_failed))
+            if experiment.proven is not None:
+                proven.add_metric([experiment.name], experiment.proven)
+        yield from (*counters.values(), open_, proven, failed)
         yield GaugeMetricFamily("belated_journal_seq", "The newest journal entry", store.entries)
         yield GaugeMetricFamily("belated_store_bytes", "The store on disk", store.bytes)
         yield GaugeMetricFamily(

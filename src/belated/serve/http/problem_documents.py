@@ -12,8 +12,10 @@ STATUSES: Final[dict[RefusalKind, int]] = {
     "forbidden": 403,
     "not_found": 404,
     "conflict": 409,
+    "failed": 409,  # not a 5xx, after which a balancer might take the whole server out
     "invalid": 422,
     "too_many": 429,
+    "internal": 500,
     "unavailable": 503,
 }
 TITLES: Final = {
@@ -30,6 +32,7 @@ TITLES: Final = {
     422: "The request does not make sense",
     429: "Too many",
     431: "The headers are too large",
+    500: "An unexpected failure",
     503: "Not now",
 }
 KEY_HINT: Final = "Send Authorization: Bearer KEY. Create a key with `belated keys create`."

@@ -96,6 +96,18 @@ def verdict_view(experiment: Experiment) -> VerdictView:
     return VerdictView(better, leader, found.sure, found.is_decided, *counted, ASSUMPTION)
 
 
+def no_verdict(experiment: Experiment) -> VerdictView:
+    """Describe that nothing is known, because the experiment has failed."""
+    counts = experiment.counts
+    return VerdictView(None, None, 0.0, False, [], counts.outstanding, counts.decisions, 0, ASSUMPTION)  # noqa: FBT003
+
+
+def largest_costs(experiment: Experiment) -> CostsView:
+    """Describe what an experiment that has failed may have cost. No more is known than that all may be lost."""
+    most = experiment.counts.decisions * span_of(experiment)
+    return CostsView(0.0, most, most, most, most)
+
+
 def show_view(experiment: Experiment) -> ShowView | None:
     """Describe what to show after the experiment."""
     best = experiment.best()

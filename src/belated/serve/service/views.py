@@ -1,8 +1,9 @@
 """Documents that describe experiments and the store. The API returns them and the dashboard draws them."""
 
+import logging
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -11,8 +12,18 @@ from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.observations import EDGES, Counts
 from belated.serve.domain.settings import OutcomeChoice, TuningChoice
 from belated.serve.domain.timestamps import MICROSECONDS
-from belated.serve.service.findings import CostsView, ShowView, VerdictView, costs_view, show_view, verdict_view
+from belated.serve.service.findings import (
+    CostsView,
+    ShowView,
+    VerdictView,
+    costs_view,
+    largest_costs,
+    no_verdict,
+    show_view,
+    verdict_view,
+)
 
+log = logging.getLogger("belated.views")
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -135,6 +146,10 @@ class ExperimentView(msgspec.Struct):
     name: str
     created_at: str
     closed_at: str | None
+    failure: (
+        Annotated[str, Meta(description="Why it has failed. It makes no decisions and takes no reports. Usually null.")]
+        | None
+    )
     arms: list[ArmView]
     outcome: OutcomeChoice
     tuning: TuningChoice
@@ -180,6 +195,7 @@ class ExperimentSummary(msgspec.Struct):
     arms: int
     decisions: int
     outstanding: int
+    failed: Annotated[bool, Meta(description="Whether it makes no decisions and takes no reports.")]
 
 
 class ExperimentTotals(NamedTuple):
@@ -187,8 +203,9 @@ class ExperimentTotals(NamedTuple):
 
     name: str
     counts: Counts
-    proven: float  # regret in losses
+    proven: float | None  # regret in losses, None if the experiment has failed
     reporting: ReportingView | None
+    is_failed: bool = False  # and still open, so that somebody should look
 
 
 def summary(experiment: Experiment) -> ExperimentSummary:
@@ -196,14 +213,25 @@ def summary(experiment: Experiment) -> ExperimentSummary:
     counts = experiment.counts
     created, closed = iso(experiment.created_at), iso_or_none(experiment.closed_at)
     return ExperimentSummary(
-        experiment.name, created, closed, len(experiment.era.arms), counts.decisions, counts.outstanding
+        experiment.name,
+        created,
+        closed,
+        len(experiment.era.arms),
+        counts.decisions,
+        counts.outstanding,
+        experiment.failure is not None,
     )
 
 
 def totals(experiment: Experiment, now: int) -> ExperimentTotals:
     """Return the numbers for the metrics. The caller holds the engine's lock."""
-    counts, proven = msgspec.structs.replace(experiment.counts), experiment.costs().proven
-    return ExperimentTotals(experiment.name, counts, proven, reporting_view(experiment, now))
+    counts = msgspec.structs.replace(experiment.counts)
+    if experiment.failure is None:
+        try:
+            return ExperimentTotals(experiment.name, counts, experiment.costs().proven, reporting_view(experiment, now))
+        except Exception:  # a failure of one experiment must not hide the others
+            log.exception("an experiment cannot be measured", extra={"experiment": experiment.name})
+    return ExperimentTotals(experiment.name, counts, None, None, is_failed=experiment.closed_at is None)
 
 
 def arm_views(experiment: Experiment) -> list[ArmView]:
@@ -257,23 +285,21 @@ def share_never(experiment: Experiment) -> float | None:
 
 def view(experiment: Experiment, store: StoreView, now: int) -> ExperimentView:
     """Describe an experiment. The caller holds the engine's lock."""
-    settings, counts = experiment.settings, experiment.counts
+    if experiment.failure is not None:
+        return failed_view(experiment, store, f"{experiment.failure}.")
+    try:
+        return healthy_view(experiment, store, now)
+    except Exception:  # its learner fails, although all entries were applied
+        log.exception("an experiment cannot be described", extra={"experiment": experiment.name})
+        return failed_view(experiment, store, "its learner fails. The log has more.")
+
+
+def healthy_view(experiment: Experiment, store: StoreView, now: int) -> ExperimentView:
+    """Describe an experiment that has not failed."""
     return ExperimentView(
-        name=experiment.name,
-        created_at=iso(experiment.created_at),
-        closed_at=iso_or_none(experiment.closed_at),
+        **plain_fields(experiment),
+        failure=None,
         arms=arm_views(experiment),
-        outcome=settings.outcome,
-        tuning=settings.tuning,
-        reward_wait=settings.reward_wait,
-        default_outcome=settings.default_outcome,
-        provisional=settings.is_provisional,
-        decisions=counts.decisions,
-        outstanding=counts.outstanding,
-        reported=counts.reported,
-        expired=counts.expired,
-        late=counts.late,
-        amended=counts.amended,
         share_never=share_never(experiment),
         verdict=verdict_view(experiment),
         show=show_view(experiment),
@@ -285,3 +311,41 @@ def view(experiment: Experiment, store: StoreView, now: int) -> ExperimentView:
         arm_changes=len(experiment.past),
         store=store,
     )
+
+
+def failed_view(experiment: Experiment, store: StoreView, why: str) -> ExperimentView:
+    """Describe an experiment that has failed. Only what the journal itself says is known of it."""
+    unknown = None, 0, None, 0, 0, None, None, None, None
+    active = experiment.era.arms
+    return ExperimentView(
+        **plain_fields(experiment),
+        failure=f"The experiment has failed, because {why}",
+        arms=[ArmView(name, arm in active, *unknown) for arm, name in enumerate(experiment.arms)],
+        share_never=share_never(experiment),
+        verdict=no_verdict(experiment),
+        show=None,
+        costs=largest_costs(experiment),
+        delays=Histogram(list(EDGES), [0] * len(EDGES)),
+        ages=Histogram(list(EDGES), [0] * len(EDGES)),
+        history=HistoryView([], [], [[] for _ in experiment.arms]),
+        reporting=None,
+        arm_changes=0,
+        store=store,
+    )
+
+
+def plain_fields(experiment: Experiment) -> dict[str, Any]:
+    """Return what is known of every experiment."""
+    settings, counts = experiment.settings, experiment.counts
+    return {
+        "name": experiment.name,
+        "created_at": iso(experiment.created_at),
+        "closed_at": iso_or_none(experiment.closed_at),
+        "outcome": settings.outcome,
+        "tuning": settings.tuning,
+        "reward_wait": settings.reward_wait,
+        "default_outcome": settings.default_outcome,
+        "provisional": settings.is_provisional,
+        **msgspec.structs.asdict(counts),
+        "outstanding": counts.outstanding,
+    }

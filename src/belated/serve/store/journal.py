@@ -23,6 +23,10 @@ class Conflict(Exception):
     """A unique value exists already. Nothing was written."""
 
 
+class Rejected(Exception):
+    """The store cannot hold or look up a value. Nothing was written, and the store is sound."""
+
+
 class Key(NamedTuple):
     """A key to the service. The store keeps only the hash of its secret."""
 
@@ -55,6 +59,8 @@ class Journal(ABC):
         Raises Conflict if a unique value exists already or comes twice. These are unique: the name of an experiment
         (in its body), (experiment, request, position) of decisions, (decision, revision) of outcomes, and
         (experiment, revision) of events.
+
+        Raises Rejected if the store cannot hold a value, such as text with a NUL in PostgreSQL. Nothing was written.
 
         Raises StoreUnreachable if it is unknown whether the entries were written. Any other StoreError is permanent.
         The caller must then acknowledge nothing more, and a file refuses every later append.

@@ -34,6 +34,13 @@ def _saved(journal: Journal) -> list[Snapshot]:
         return []
 
 
+def log_failures(fold: Fold) -> None:
+    """Log the experiments that have just failed."""
+    for experiment, error in fold.take_failures():
+        details = {"experiment": experiment.name, "reason": str(experiment.failure)}
+        log.critical("an experiment has failed, and the others go on", exc_info=error, extra=details)
+
+
 def load(journal: Journal) -> Fold:
     """Load the newest readable snapshot and apply the entries after it.
 
@@ -42,6 +49,7 @@ def load(journal: Journal) -> Fold:
     fold = newest(journal)
     while page := journal.read(fold.seq, PAGE):
         fold.apply(page)
+        log_failures(fold)
         if len(page) < PAGE:
             break
     return fold

@@ -10,7 +10,7 @@ import msgspec
 
 from belated.errors import BelatedError
 from belated.serve.domain.entries import Entry, EntryKind
-from belated.serve.domain.fold import VERSION, Fold
+from belated.serve.domain.fold import VERSION, FailedApply, Fold
 from belated.serve.store.journal import Journal, entries
 from belated.serve.store.loading import load
 
@@ -66,8 +66,8 @@ class Draws:
     def _note(self, seq: int) -> None:
         self._chances = {key: x for key, x in self._chances.items() if key[0] > seq - 2 * AHEAD}
         for number, arms in self._wanted.pop(seq, {}).items():
-            if number in self._fold.experiments:
-                one = self._fold.experiments[number]
+            one = self._fold.experiments.get(number)
+            if one is not None and one.failure is None:
                 chances = zip(one.era.arms, one.distribution().tolist(), strict=True)
                 self._chances[seq, number] = {arm: chance for arm, chance in chances if arm in arms}
 
@@ -92,6 +92,7 @@ def verify(journal: Journal, progress: Callable[[int], None] = lambda _: None) -
     try:
         for piece in draws.pieces(counted(entries(journal, 0, journal.last()), progress), saved):
             fold.apply(piece, lambda batch: problems.extend(contradictions(batch, draws, journal)))
+            problems.extend(map(said, fold.take_failures()))
             count += len(piece)
             snapshot = saved.pop(fold.seq, None)
             if snapshot is not None and fold.snapshot().state != snapshot.state:
@@ -103,6 +104,12 @@ def verify(journal: Journal, progress: Callable[[int], None] = lambda _: None) -
         problems.append("a start from the newest snapshot gives another state than the whole journal")
     decisions = sum(one.counts.decisions for one in fold.experiments.values())
     return VerifyResult(count, decisions, len(snapshots), problems, draws.unchecked)
+
+
+def said(failed: FailedApply) -> str:
+    """Say why an experiment has failed."""
+    experiment, error = failed
+    return f"the experiment {experiment.name!r} has failed: {experiment.failure}: {type(error).__name__}: {error}"
 
 
 def contradictions(batch: list[Entry], draws: Draws, journal: Journal) -> Iterator[str]:

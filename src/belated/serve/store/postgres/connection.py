@@ -15,6 +15,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.numeric import Int8BinaryDumper
 
 from belated.errors import StoreError, StoreUnreachable
+from belated.serve.store.journal import Rejected
 from belated.serve.store.postgres.arrays import Array, ArrayDumper
 
 SCHEMA: Final = "belated"  # holds all tables and nothing else
@@ -40,6 +41,9 @@ FROM current_setting('synchronous_commit') AS now
 IDLE: Final = pq.TransactionStatus.IDLE
 Connection = psycopg.Connection[tuple[Any, ...]]
 TRANSIENT: Final = (psycopg.OperationalError, psycopg.InterfaceError, errors.ReadOnlySqlTransaction)
+
+# errors about values, not about the store. The server has rolled the statement back
+REJECTED: Final = (psycopg.DataError, errors.NotNullViolation, errors.CheckViolation, errors.ProgramLimitExceeded)
 
 
 def settings_of(url: str) -> dict[str, Any]:
@@ -132,6 +136,8 @@ class Link:
                     self._connection = self._connect()
                     self.number += 1
                 yield self._connection
+            except REJECTED as error:
+                raise Rejected(said(error)) from error
             except TRANSIENT as error:
                 self.close()
                 raise StoreUnreachable(f"the store {self.name} cannot be {verb} now: {said(error)}") from error

@@ -1,6 +1,7 @@
 """The journal in PostgreSQL. Any number of servers on any number of machines read and write it at once."""
 
 import hashlib
+import struct
 from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, final
@@ -12,7 +13,7 @@ from belated.errors import HistoryLost, StoreError, StoreUnreachable
 from belated.serve.domain.entries import COLUMNS, Entry, EntryKind, Found, with_seq
 from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import Mark
-from belated.serve.store.journal import NO_MARK, Conflict, Journal, Key, Requested
+from belated.serve.store.journal import NO_MARK, Conflict, Journal, Key, Rejected, Requested
 from belated.serve.store.postgres.arrays import Array, array
 from belated.serve.store.postgres.connection import Connection, Link
 from belated.serve.store.postgres.schema import check_version
@@ -148,7 +149,10 @@ class PostgresJournal(SQLJournal):
             raise StoreError(f"the store {self._link.name} was opened for reading only")
         if not entries:
             return []
-        values = [*columns(entries), *held(mark)]
+        try:
+            values = [*columns(entries), *held(mark)]
+        except (struct.error, ValueError) as error:
+            raise Rejected(f"{type(error).__name__}: {error}") from error
         for attempt in range(MAX_APPENDS):
             try:
                 seqs = self._insert(values)

@@ -12,7 +12,7 @@ from belated.errors import HistoryLost, StoreError, StoreUnreachable
 from belated.serve.domain.entries import COLUMNS, Entry, Found
 from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import Mark
-from belated.serve.store.journal import NO_MARK, Conflict, Journal, Key, Requested
+from belated.serve.store.journal import NO_MARK, Conflict, Journal, Key, Rejected, Requested
 from belated.serve.store.sql import (
     ADD_KEY,
     CREATED,
@@ -45,6 +45,13 @@ def _is_conflict(error: BaseException | None) -> bool:
 def _parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
     """Split items into parts for one statement each."""
     return (items[start : start + ROWS_AT_ONCE] for start in range(0, len(items), ROWS_AT_ONCE))
+
+
+def _is_rejection(error: BaseException) -> bool:
+    """Whether the values are at fault, not the store: they cannot be passed to SQLite, or it does not take them."""
+    if not isinstance(error, StoreError):
+        return isinstance(error, Exception)
+    return isinstance(error.__cause__, apsw.ConstraintError | apsw.MismatchError | apsw.TooBigError | apsw.RangeError)
 
 
 @final
@@ -116,6 +123,8 @@ class SQLiteJournal(SQLJournal):
         except BaseException as error:
             if _is_conflict(error.__cause__) and self._roll_back():
                 raise Conflict(str(error.__cause__)) from error
+            if _is_rejection(error) and self._roll_back():
+                raise Rejected(f"{type(error).__name__}: {error}") from error
             failure = self._fail(error)
             self._roll_back()
             raise failure from error
