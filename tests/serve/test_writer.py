@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from belated.errors import StoreError, StoreUnreachable
 from belated.serve.engine.requests import Ask
 from belated.serve.engine.writer import MAX_GROUP, RETURN_SHARE, TAIL_EVERY, PendingRequest, Writer
 from belated.serve.service.keys import Gate
@@ -176,6 +177,53 @@ def test_an_idle_server_soon_reads_what_it_has_written(
     writer._run()
     assert timeouts == pytest.approx([0.0, *(wait / 1000 for wait in waits)])
     assert len(looks) == len(waits)
+
+
+def test_the_thread_survives_whatever_fails(driven: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise its callers would wait for ever, and nobody would notice."""
+    writer, answered = Writer(driven.engine, Gate([]).learn, capacity=10), list[Any]()
+    monkeypatch.setattr(writer, "_finish", lambda group, results: answered.append((len(group), results[0].kind)))
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise LookupError("a bug")
+
+    monkeypatch.setattr(writer, "committed", fail)
+    writer._turn([Gathering._waiting()] * 2)
+    assert answered == [(2, "unavailable")]
+    assert "LookupError" in writer.failure
+    assert writer.is_hopeless()
+    monkeypatch.setattr(writer, "_look_after", fail)
+    writer._turn([Gathering._waiting()])
+    assert answered == [(2, "unavailable"), (1, "unavailable")]
+
+
+def test_a_store_that_hangs_for_a_minute_is_given_up(driven: Driven, now: list[float]) -> None:
+    gathering = Gathering(driven, now, callers=1)
+    gathering.ask()
+    for _ in range(3):
+        gathering.turns.turn()
+    assert gathering.groups() == [1]
+    writer = gathering.writer
+    for seconds, is_stalled, is_hopeless in ((1, False, False), (2, True, False), (50, True, False), (10, True, True)):
+        now[0] += seconds
+        assert (writer.refusal() is not None, writer.is_hopeless()) == (is_stalled, is_hopeless)
+    writer._answer([gathering._waiting()], [None])
+    assert not writer.is_hopeless()
+
+
+def test_a_failure_that_may_end_is_not_hopeless(driven: Driven) -> None:
+    writer = Writer(driven.engine, Gate([]).learn, capacity=10)
+    writer._guarded(fail_with(StoreUnreachable("cut")))
+    assert (bool(writer.failure), writer.is_hopeless(), writer.failed_at) == (True, False, None)
+    writer._guarded(fail_with(StoreError("full")))
+    assert writer.is_hopeless()
+
+
+def fail_with(error: Exception) -> Callable[[], None]:
+    def fail() -> None:
+        raise error
+
+    return fail
 
 
 def test_after_a_recovery_a_busy_server_looks_as_often_as_ever(

@@ -15,6 +15,7 @@ from belated.errors import StoreError
 from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.settings import Settings
 from belated.serve.engine.requests import Ask, Create, Request, Tell
+from belated.serve.process.run import LAST_WORDS, STORE_FAILED
 from belated.serve.store.sqlite.journal import SQLiteJournal
 from belated.serve.store.verify import verify
 from tests.support.clients.engine_work import Fact, Work, lost
@@ -185,10 +186,10 @@ def test_a_service_whose_disk_gets_full_says_so_and_keeps_what_it_acknowledged(t
             assert response.headers["Content-Type"] == "application/problem+json"
             assert "cannot be written" in response.json()["detail"]
             assert "belated.db" not in response.text  # only the log says where the store is
-        assert served.get("/healthz").status_code == 200
+        assert served.get("/healthz").status_code == 503
         assert served.get("/v1/store").json()["writable"] is False
         assert_all_there(served, first, acknowledged)
-        assert served.stop() == 1
+        assert served.ended(within=LAST_WORDS + 20) == STORE_FAILED, "so that a supervisor acts"
         lines = [json.loads(line) for line in (tmp_path / "service.log").read_text().splitlines()]
         critical = [line for line in lines if line["level"] == "critical"]
         assert len(critical) == 1

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -10,12 +11,15 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
 
+from belated.serve.process.run import LAST_WORDS, STORE_FAILED, Plan
+from belated.serve.process.workers import LONGEST_PAUSE, STEADY, Supervisor
 from belated.serve.store.sqlite.journal import SQLiteJournal
 from belated.serve.store.verify import verify
 from tests.support.service import NO_TLS, Served
@@ -88,6 +92,42 @@ def test_one_that_dies_is_replaced_and_nothing_is_lost(served: Served) -> None:
     assert len(known) == 120
     assert served.stop() == 0
     assert "a worker has ended and is replaced" in (served.folder / "service.log").read_text()
+
+
+def test_one_that_cannot_write_any_more_is_replaced(tmp_path: Path) -> None:
+    """Otherwise it would answer 503 for ever, while the other one can write."""
+    with Served(tmp_path, "--workers", "2") as served:
+        served.post("/v1/experiments", {"name": "layout", "arms": ["a", "b"]})
+        victim, other = children(served.process.pid)
+        resource.prlimit(victim, resource.RLIMIT_FSIZE, (60_000, resource.RLIM_INFINITY))
+        health = Counter[int]()
+
+        def is_over() -> bool:
+            with suppress(httpx.TransportError):  # a connection to the one that ends
+                served.post("/v1/experiments/layout/decisions/batch", {"size": 50})
+                health[served.get("/healthz").status_code] += 1
+            return is_gone(victim)
+
+        until(is_over, LAST_WORDS + 20)
+        assert health.keys() == {200, 503}
+        until(lambda: len(children(served.process.pid)) == 2)
+        assert other in children(served.process.pid)
+        assert len({decide(served, f"key {number}") for number in range(30)}) == 30
+        lines = map(json.loads, served.log().splitlines())
+        assert [line["code"] for line in lines if line["message"].startswith("a worker has ended")] == [STORE_FAILED]
+        assert served.stop() == 0
+
+
+def test_one_that_ends_again_and_again_is_replaced_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    supervisor, now, waits = Supervisor(Plan("belated.db", "127.0.0.1", 0), 1, []), [1000.0], list[float]()
+    monkeypatch.setattr("belated.serve.process.workers.time", SimpleNamespace(monotonic=lambda: now[0]))
+    for lived in (0.1, 0.1, 5.0, 5.0, 5.0, 5.0, STEADY + 1, 5.0):
+        supervisor._started[0], supervisor._workers = now[0], {7: 0}
+        now[0] += lived
+        supervisor._reap(7, STORE_FAILED << 8)
+        waits.append(supervisor._due.pop(0) - now[0])
+        now[0] += waits[-1]
+    assert waits == pytest.approx([0.9, 1, 2, 4, 8, LONGEST_PAUSE, 0, 1])
 
 
 def test_the_store_is_sound_afterwards(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ TAIL_SOON: Final = 0.002  # the same while the server is idle and has not applie
 LOOK_EVERY: Final = 0.5  # seconds between two looks at the store's size, its keys and this server's lag
 RETRY_EVERY: Final = 0.25  # seconds between two tries to reach a lost store
 STALL_TIMEOUT: Final = 2.0  # seconds without an answer from the store after which new requests are refused
+HANG_TIMEOUT: Final = 60.0  # and after which this process is given up. Databases that are silent are noticed before
 EXPIRY_EVERY: Final = 0.25  # seconds between two searches for waits that are over
 EXPIRY_TURN: Final = 0.05  # seconds that such a search may take while requests wait
 log = logging.getLogger("belated.writer")
@@ -76,6 +77,7 @@ class Writer:
     ) -> None:
         self.engine, self.capacity, self.queued, self.failure = engine, capacity, 0, ""
         self._learn_keys, self.may_recover = learn_keys, False  # whether the store may come back after a failure
+        self.failed_at: float | None = None  # when a failure came that only a restart can end, on the monotonic clock
         self.health = StoreHealth(engine.journal.size(), caught_up_at=time.monotonic())
         self._make_snapshot = engine.snapshot if make_snapshot is None else make_snapshot
         self._handed_over_at = 0.0
@@ -191,10 +193,17 @@ class Writer:
                 group = []
             if group is None:
                 break
-            self._serve(group)
-            self._look_after(is_idle=not group)
+            self._turn(group)
+        self._resume(math.inf)
         if not self.failure:
             self._guarded(self._snapshot_at_end)
+
+    def _turn(self, group: list[PendingRequest]) -> None:
+        """Serve a group, and do what else is due. Whatever fails, the thread goes on, or callers would wait forever."""
+        if not self._guarded(lambda: self._serve(group)):
+            self._finish(group, [self._failed()] * len(group))
+        self._guarded(lambda: self._look_after(is_idle=not group))
+        self._guarded(lambda: self._resume(math.inf if self.failure else time.monotonic()))
 
     def _serve(self, group: list[PendingRequest]) -> None:
         results: list[Result] = []
@@ -204,8 +213,12 @@ class Writer:
             self.committed(self.engine.commit_seconds, self.engine.entries - before)
         if self.failure:
             results = [self._failed()] * len(group)
-        if group and self._loop is not None and not self._loop.is_closed():
-            self._finished.put(self._parking.keep(group, results, time.monotonic() + CATCH_UP_TIMEOUT))
+        if group:
+            self._finish(*self._parking.keep(group, results, time.monotonic() + CATCH_UP_TIMEOUT))
+
+    def _finish(self, group: list[PendingRequest], results: list[Result]) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._finished.put((group, results))
             self._loop.call_soon_threadsafe(self._collect)  # finds nothing if the loop has blocked for it
 
     def _resume(self, now: float) -> None:
@@ -318,13 +331,23 @@ class Writer:
             self.may_recover, self.failure = True, STORE_UNREACHABLE
             if not is_again:
                 log.critical("the store cannot be reached, so requests are refused", extra={"error": str(error)})
-        except StoreError as error:
-            self.may_recover, self.failure = False, STORE_FAILED
-            log.critical("the store failed, and the service is read-only until a restart", extra={"error": str(error)})
-        except Exception as error:
-            self.may_recover = False
-            self.failure = f"an unexpected {type(error).__name__}. Nothing more is written until a restart."
-            log.critical("an unexpected failure, and the service is read-only until a restart", exc_info=True)
+        except Exception as error:  # noqa: BLE001
+            self._fail(error)
         else:
             return True
         return False
+
+    def _fail(self, error: Exception) -> None:
+        """Write nothing more. Only a restart can end this failure, so the process ends soon."""
+        self.may_recover, self.failed_at = False, self.failed_at or time.monotonic()
+        if isinstance(error, StoreError):
+            self.failure = STORE_FAILED
+            log.critical("the store failed, and the service is read-only until a restart", extra={"error": str(error)})
+        else:
+            self.failure = f"an unexpected {type(error).__name__}. Nothing more is written until a restart."
+            log.critical("an unexpected failure, and the service is read-only until a restart", exc_info=error)
+
+    def is_hopeless(self) -> bool:
+        """Whether only a restart can help: after a permanent failure, or if the store hangs for very long."""
+        is_hanging = self._is_busy and 0 < self._handed_over_at < time.monotonic() - HANG_TIMEOUT
+        return self.failed_at is not None or is_hanging

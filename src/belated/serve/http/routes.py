@@ -32,8 +32,10 @@ class Route(NamedTuple):
     is_idempotent: bool = False  # takes an Idempotency-Key
 
 
-async def healthy(_call: Call) -> Answer:
-    """Check that the process runs."""
+async def healthy(call: Call) -> Answer:
+    """Check that the process runs. After 503 only a restart helps."""
+    if call.service.is_hopeless():
+        raise Refusal("unavailable", "the store has failed, and this process ends soon")
     return Answer(200, d.Health("ok"))
 
 
@@ -79,7 +81,7 @@ ROUTES: Final = (  # the busiest first, because they are tried in order
         {200: d.FeedbackResults}, d.BatchOfFeedback,
         {"reports": [{"decision_id": "00000000-0000-8a12-9f3b-0c5be2bdf86b", "reward": 1}]}, (400, 422, *COUNTED),
     ),
-    Route("GET", "/healthz", healthy, None, "Check that the process runs", {200: d.Health}),
+    Route("GET", "/healthz", healthy, None, "Check that the process runs", {200: d.Health}, problems=(503,)),
     Route("GET", "/readyz", ready, None, "Check that decisions are accepted", {200: d.Health}, problems=(503,)),
     Route(
         *("POST", "/v1/experiments", experiments.create, "admin", "Create an experiment"),

@@ -34,6 +34,8 @@ PORT: Final = 8321
 COMPILE_NOTICE: Final = 3.0  # seconds of compiling before the log mentions it
 SHUTDOWN_TIMEOUT: Final = 10  # seconds for requests in flight when the service stops
 CHECK_EVERY: Final = 5  # tenths of a second between two searches for slow callers
+LAST_WORDS: Final = 5.0  # seconds for which a process whose store has failed can still be read
+STOPPED_WITHOUT_STORE, STORE_FAILED = 1, 3  # exit codes. 2 is an error of the command line, or at the start
 SWITCH_INTERVAL: Final = 0.0001  # seconds. With Python's 5 ms the writer would wait too long for its turn
 Announce = Callable[[str, bool], None]  # called with the address, and whether keys are needed
 log = logging.getLogger("belated.serve")
@@ -86,12 +88,17 @@ class Server(uvicorn.Server):
         self._ready()
 
     async def on_tick(self, counter: int) -> bool:
-        """End the connections of callers that are too slow. Uvicorn calls this ten times a second."""
+        """End connections of slow callers, and a process whose failure only a restart can end.
+
+        Uvicorn calls this ten times a second.
+        """
         if counter % CHECK_EVERY == 0:
             now = time.monotonic()
             for connection in list(self.server_state.connections):
                 if isinstance(connection, Connection):
                     connection.check(now)
+        if self._service.failed_for > LAST_WORDS:
+            self._service.is_stopping = self.should_exit = True
         return await super().on_tick(counter)
 
     @contextmanager
@@ -192,4 +199,4 @@ def serve_on(sock: socket.socket, plan: Plan, announce: Sequence[Announce]) -> N
         service.stop()
     log.info("stopped", extra={"entries": service.seq})
     if service.failure:
-        raise SystemExit(1)
+        raise SystemExit(STORE_FAILED if service.failed_for else STOPPED_WITHOUT_STORE)

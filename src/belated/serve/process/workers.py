@@ -15,6 +15,9 @@ from belated.serve.service.keys import Gate
 from belated.serve.store.opening import open_journal
 
 RESTART_PAUSE: Final = 1.0  # seconds between two starts of one worker, in case it dies at once
+LONGEST_PAUSE: Final = 8.0  # the pause doubles up to this for a worker that ends again and again
+STEADY: Final = 60.0  # seconds of life after which the pause begins anew
+POLL: Final = 0.05  # seconds between two looks while a worker waits for its start
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 log = logging.getLogger("belated.workers")
 
@@ -43,7 +46,9 @@ class Supervisor:
         self._plan, self._count, self._begin = plan, count, begin
         self._workers: dict[int, int] = {}  # from process id to worker number
         self._started: dict[int, float] = {}
-        self._signal, self._failures = 0, 0
+        self._pauses: dict[int, float] = {}  # by worker that has ended, the last pause before a start
+        self._due: dict[int, float] = {}  # by worker that has ended, when its replacement starts
+        self._signal, self._code = 0, 0
         self._parent_reader, self._parent = os.pipe()  # workers see its end when this process dies
         self._ready_reader, self._ready = os.pipe()
 
@@ -54,31 +59,42 @@ class Supervisor:
             for number in range(self._count):
                 self._start(number)
             self._wait_until_ready(ready)
-            while self._workers:
-                self._reap(*os.waitpid(-1, 0))
+            while self._workers or self._due:
+                if self._due:
+                    self._look()
+                    time.sleep(POLL)
+                else:
+                    self._reap(*os.waitpid(-1, 0))
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-        if self._failures:
-            raise SystemExit(1)
+        if self._code:
+            raise SystemExit(self._code)
+
+    def _look(self) -> None:
+        """Note the end of a worker, if there is one, and start those that are due."""
+        if self._workers:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid:
+                self._reap(pid, status)
+        for number in [number for number, due in self._due.items() if self._signal or due <= time.monotonic()]:
+            del self._due[number]
+            self._start(number)
 
     def _wait_until_ready(self, ready: Callable[[], None]) -> None:
         """Wait for a byte from each worker. Replaces workers that die meanwhile."""
         os.set_blocking(self._ready_reader, False)
         count = 0
-        while count < self._count and self._workers:
+        while count < self._count and (self._workers or self._due):
             try:
                 count += len(os.read(self._ready_reader, self._count))
             except BlockingIOError:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-                if pid:
-                    self._reap(pid, status)
+                self._look()
                 time.sleep(0.01)
         if not self._signal:
             ready()
 
     def _start(self, number: int) -> None:
-        time.sleep(max(0.0, self._started.get(number, 0.0) + RESTART_PAUSE - time.monotonic()))
         self._started[number] = time.monotonic()
         if self._signal:
             return
@@ -94,10 +110,16 @@ class Supervisor:
             return  # a child of somebody else, inherited through exec
         number, code = self._workers.pop(pid), os.waitstatus_to_exitcode(status)
         if self._signal:
-            self._failures += code not in (0, -signal.SIGTERM)  # SIGTERM kills a worker that has not begun to serve
+            if code not in (0, -signal.SIGTERM):  # SIGTERM kills a worker that has not begun to serve
+                self._code = max(self._code, code, 1)
             return
+        now, started = time.monotonic(), self._started[number]
+        is_new = number not in self._pauses or now > started + STEADY
+        pause = self._pauses[number] = (
+            0.0 if is_new else min(LONGEST_PAUSE, max(RESTART_PAUSE, 2 * self._pauses[number]))
+        )
+        self._due[number] = max(now + pause, started + RESTART_PAUSE)
         log.error("a worker has ended and is replaced", extra={"worker": number, "pid": pid, "code": code})
-        self._start(number)
 
     def _forward(self, number: int, _frame: object) -> None:
         """Forward the first signal as SIGTERM, and a second one as SIGINT, which stops at once."""

@@ -269,6 +269,16 @@ class Service:
         """Return why requests that write are refused now, or None."""
         return self._writer.refusal()
 
+    def is_hopeless(self) -> bool:
+        """Whether only a restart of the process can help."""
+        return self._writer.is_hopeless()
+
+    @property
+    def failed_for(self) -> float:
+        """Seconds since a failure that only a restart can end. 0 if there was none."""
+        since = self._writer.failed_at
+        return 0.0 if since is None else time.monotonic() - since
+
     def change_mark(self) -> tuple[Any, ...]:
         """Return a value that differs after a change of the journal, the store's health or the lag."""
         return self.seq, self.failure, self._writer.health.lag_entries
