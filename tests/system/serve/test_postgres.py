@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
@@ -16,9 +17,10 @@ from belated import cli
 from belated.errors import InvalidInput, StoreError, StoreUnreachable
 from belated.serve.domain.fold import Snapshot
 from belated.serve.store import opening as stores
-from belated.serve.store.journal import Conflict, Journal, Key
+from belated.serve.store.journal import Conflict, Journal, Key, Rejected
 from belated.serve.store.opening import open_journal, shown
 from belated.serve.store.postgres.journal import PostgresJournal
+from belated.serve.store.postgres.notices import is_doubtful
 from belated.testing.entries import decided, event, outcome
 from tests.support.journals import Slow
 from tests.support.postgres import PASSWORD, ROLE, Cluster, connect
@@ -198,6 +200,61 @@ def test_an_append_whose_standby_is_not_waited_for_is_not_acknowledged(cluster: 
         admin.execute("SELECT pg_reload_conf()")
     assert "canceling wait for synchronous replication" in str(raised[0])
     assert journal.last() == 2, "it is committed here, but the writer cannot know"
+
+
+def test_other_warnings_are_logged_and_the_append_is_acknowledged(
+    database: str, journal: Journal, caplog: pytest.LogCaptureFixture
+) -> None:
+    """PostgreSQL warns with every commit, long before its transaction numbers run out."""
+    warn = "RAISE WARNING 'database % must be vacuumed within % transactions', 'belated', NEW.seq USING HINT = 'VACUUM'"
+    with closing(connect(database)) as other:
+        other.execute(f"CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN {warn}; RETURN NEW; END$$")
+        other.execute("CREATE TRIGGER warns BEFORE INSERT ON journal FOR EACH ROW EXECUTE FUNCTION warn()")
+        other.execute("CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON journal DEFERRABLE INITIALLY DEFERRED "
+                      "FOR EACH ROW EXECUTE FUNCTION warn()")  # fmt: skip
+    first = journal.last()
+    for number in range(5):
+        journal.append([decided(1, 10 + number)])
+    assert journal.last() == first + 5
+    [line] = [one for one in caplog.records if one.message == "the database warns, and the service goes on"]
+    assert (line.levelname, line.hint) == ("WARNING", "VACUUM")  # type: ignore[attr-defined]
+    assert line.warning.endswith(f"must be vacuumed within {first + 1} transactions")  # type: ignore[attr-defined]
+    assert "pa@ss-word" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("sqlstate", "function", "message", "expected"),
+    [
+        ("01000", "SyncRepWaitForLSN", "storniere Warten auf synchrone Replikation wegen Benutzeraufforderung", True),
+        ("57P01", "SyncRepWaitForLSN", "canceling the wait for synchronous replication and terminating", True),
+        ("01000", None, "canceling wait for synchronous replication due to user request", True),
+        ("57P02", "quickdie", "terminating connection because of crash of another server process", True),
+        ("01000", "exec_stmt_raise", "anything", False),
+        ("01000", "GetNewTransactionId", "database must be vacuumed within 1000 transactions", False),
+        (None, None, None, False),
+    ],
+)
+def test_which_warnings_put_a_commit_in_doubt(
+    sqlstate: str | None, function: str | None, message: str | None, expected: bool
+) -> None:
+    assert is_doubtful(sqlstate, function, message) is expected
+
+
+@pytest.mark.parametrize(("field", "value"), [("request", "a\x00b"), ("request", "\ud800"), ("nonce", 2**63)])
+def test_a_value_that_the_database_cannot_hold_is_rejected_and_nothing_is_written(
+    journal: Journal, field: str, value: Any
+) -> None:
+    before, good = journal.last(), decided(1, 1)
+    with pytest.raises(Rejected):
+        journal.append([good, msgspec.structs.replace(good, **{field: value, "position": 0})])
+    assert journal.last() == before
+    assert journal.append([good])
+
+
+def test_a_key_that_the_database_cannot_hold_is_rejected(journal: Journal) -> None:
+    with pytest.raises(Rejected):
+        journal.requested(1, "a\x00b")
+    assert journal.requested(1, "ab") == []
 
 
 def test_appends_that_wait_for_each_other_are_sorted_out(database: str, journal: Journal) -> None:

@@ -17,6 +17,7 @@ from psycopg.types.numeric import Int8BinaryDumper
 from belated.errors import StoreError, StoreUnreachable
 from belated.serve.store.journal import Rejected
 from belated.serve.store.postgres.arrays import Array, ArrayDumper
+from belated.serve.store.postgres.notices import Notices
 
 SCHEMA: Final = "belated"  # holds all tables and nothing else
 OLDEST: Final = 130_000  # PostgreSQL 13, the first with pg_current_xact_id
@@ -121,7 +122,7 @@ class Link:
         self.url, self.name, self.readonly, self.silence_timeout = url, shown(url), readonly, silence_timeout
         self._check = check  # called with each new connection and the store's name
         self.number, self._lock = 0, RLock()
-        self.warnings: list[str] = []  # from the server, since they were cleared
+        self.notices = Notices(self.name)
         self._connection: Connection | None = None
 
     def __repr__(self) -> str:
@@ -159,7 +160,7 @@ class Link:
             made.adapters.register_dumper(
                 int, Int8BinaryDumper
             )  # one type for all, so that each statement is prepared once
-            made.add_notice_handler(self._noticed)
+            made.add_notice_handler(self.notices.hear)
             made.silence_timeout = self.silence_timeout
             self._set_up(made)
         except BaseException:
@@ -179,10 +180,6 @@ class Link:
         if is_standby:  # readers too, because a standby's sequences run ahead and it cannot be tailed
             raise StoreUnreachable(f"the store {self.name} is a standby or read only. Name the primary server.")
         self._check(made, self.name)
-
-    def _noticed(self, notice: errors.Diagnostic) -> None:
-        if notice.severity_nonlocalized == "WARNING":
-            self.warnings.append(notice.message_primary or "")
 
     def close(self) -> None:
         """Close the connection. The next use connects again."""

@@ -179,7 +179,7 @@ class PostgresJournal(SQLJournal):
         with self._link.using("written") as connection:
             if self._connection_number != self._link.number:
                 self._begin_anew(connection)
-            self._link.warnings.clear()
+            self._link.notices.doubts.clear()
             try:
                 seqs = [row[0] for row in _all(connection, INSERT, values)]
             except errors.UniqueViolation as error:
@@ -187,8 +187,8 @@ class PostgresJournal(SQLJournal):
                     message = f"the sequence `places` of the store {self._link.name} is behind. Run `belated verify`."
                     raise StoreError(message) from error
                 raise Conflict(error.diag.constraint_name) from error
-        if self._link.warnings:  # for example that it did not wait for its standby
-            raise StoreUnreachable(f"the store {self._link.name} warns: {', '.join(self._link.warnings)}")
+        if doubts := self._link.notices.doubts:  # it did not wait for its standby
+            raise StoreUnreachable(f"the store {self._link.name} warns: {', '.join(doubts)}")
         return seqs
 
     def named(self, names: Sequence[str]) -> dict[str, int]:
