@@ -114,7 +114,7 @@ class Endpoint:
         if not self._service.is_locked:
             guard(call)
         elif route.scope is not None:
-            call.grant = self._service.admit(call.key(), route.scope)
+            call.grant = self._service.admit(call.key(), route.scope, is_reading=route.method == "GET")
         return await route.handler(call)
 
     @staticmethod

@@ -16,7 +16,9 @@ from belated.serve.store.journal import Journal, Key
 
 Scope = Literal["decide", "report", "admin"]  # not ask and tell, because stored keys have these words
 FORM: Final = re.compile(r"blt_([0-9a-f]{12})_([0-9a-f]{64})")
-KEYS_TIMEOUT: Final = 15.0  # seconds after which keys that cannot be read again are not trusted
+# seconds after which keys that cannot be read again are not trusted, because one may have been revoked meanwhile
+KEYS_TIMEOUT: Final = 15.0
+READING_TIMEOUT: Final = 3600.0  # the same for requests that only read. They are needed to understand an outage
 NOBODY: Final = Key("", hashlib.sha256(b"").digest(), "admin", None, 0)
 
 
@@ -94,17 +96,24 @@ class Gate:
         self.is_locked = self.is_locked or bool(keys)
         self._learned_at = time.monotonic()
 
-    def admit(self, text: str | None, needed: Scope) -> Grant:
-        """Return what the caller with this key may do, or raise a Refusal."""
+    def admit(self, text: str | None, needed: Scope, *, is_reading: bool = False) -> Grant:
+        """Return what the caller with this key may do, or raise a Refusal. `is_reading` if the request changes nothing.
+
+        If the keys cannot be read from the store, those that were valid at the last look may still read for an hour.
+        """
         if not self.is_locked:
             return ANYONE
-        if time.monotonic() - self._learned_at > KEYS_TIMEOUT:
-            raise try_later("the keys cannot be read, so a revoked key might be accepted")
+        age = time.monotonic() - self._learned_at
         match = FORM.fullmatch(text or "")
         id, secret = match.groups() if match else ("", "")
         key = self._keys.get(id) or self._internal_keys.get(id, NOBODY)
         is_known = hmac.compare_digest(key.digest, digest(secret)) and key is not NOBODY
-        if not is_known or key.revoked_at is not None:
+        if is_known and key.revoked_at is None:
+            if age > (READING_TIMEOUT if is_reading else KEYS_TIMEOUT):
+                raise try_later("the keys cannot be read, so a revoked key might be accepted")
+        elif age > KEYS_TIMEOUT and match and not is_known:
+            raise try_later("the keys cannot be read, so it is not known whether this one is new")
+        else:
             raise Refusal("unauthenticated", "the key is missing, unknown or revoked")
         grant = grant_of(key)
         if grant.scope not in (needed, "admin"):

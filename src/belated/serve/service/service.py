@@ -125,9 +125,9 @@ class Service:
         """Whether callers need a key."""
         return self._gate.is_locked
 
-    def admit(self, key: str | None, needed: Scope) -> Grant:
-        """Return what the caller with this key may do, or raise a Refusal."""
-        return self._gate.admit(key, needed)
+    def admit(self, key: str | None, needed: Scope, *, is_reading: bool) -> Grant:
+        """Return what the caller with this key may do, or raise a Refusal. `is_reading` if it changes nothing."""
+        return self._gate.admit(key, needed, is_reading=is_reading)
 
     # -- requests that write -------------------------------------------------------------------------------------------
 
