@@ -1,6 +1,8 @@
 """Servers that fall behind the journal report it, keep working, and catch up. They restore lost connections."""
 
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -77,6 +79,32 @@ def test_a_transaction_of_somebody_else_delays_what_servers_learn_and_nothing_mo
         until(lambda: [lags(served) for served in replicas] == [(0, 0)] * 2, BACK)
         assert [served.get("/v1/store").json()["lag_seconds"] for served in replicas] == [0, 0]
     check(replicas, database, askers)
+
+
+def test_who_asks_for_an_experiment_that_is_not_visible_yet_delays_nobody_else(
+    cluster: Cluster, replicas: list[Served]
+) -> None:
+    """The writer used to wait two seconds for it, again and again, with all other requests behind it."""
+    with cluster.database() as other, psycopg.connect(other) as somebody:
+        somebody.execute("SELECT pg_current_xact_id()")
+        assert replicas[0].post("/v1/experiments", {"name": "hidden", "arms": ["a", "b"]}).status_code == 201
+        waits: list[float] = []
+        with ThreadPoolExecutor(4) as pool, replicas[1].client() as client:
+            asked = [pool.submit(replicas[1].post, "/v1/experiments/hidden/decisions") for _ in range(4)]
+            while not all(one.done() for one in asked):
+                began = time.monotonic()
+                assert client.post(f"/v1/experiments/{NAME}/decisions").status_code == 201
+                waits.append(time.monotonic() - began)
+        for one in asked:
+            assert one.result().status_code == 503
+            assert one.result().headers["Retry-After"] == "1"
+        assert len(waits) > 20
+        assert max(waits) < 1.0
+        with ThreadPoolExecutor(1) as pool:
+            asked = [pool.submit(replicas[1].post, "/v1/experiments/hidden/decisions")]
+            time.sleep(0.2)
+            somebody.commit()
+            assert asked[0].result().status_code == 201, "it was answered as soon as it could be"
 
 
 def test_connections_that_are_ended_are_made_again(cluster: Cluster, database: str, replicas: list[Served]) -> None:
