@@ -158,6 +158,15 @@ def test_a_change_that_is_written_but_hidden_is_answered_when_it_is_visible(pair
     assert engine.journal.last() == written, "it was written once"
 
 
+def test_a_group_that_creates_a_hidden_experiment_knows_of_it(pair: Pair) -> None:
+    pair.hide()
+    pair.clear.decide("known")
+    results = pair.fogged.engine.attempt([Create(Settings("own", ["a", "b"])), Ask("own"), Ask("unheard of")])
+    assert isinstance(results[0], Hidden)
+    assert isinstance(results[1], Hidden)
+    assert isinstance(results[2], Refusal)
+
+
 def test_reports_in_one_request_are_judged_once(pair: Pair) -> None:
     [first] = pair.clear.decide("known")
     pair.fogged.engine.catch_up()

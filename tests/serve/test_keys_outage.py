@@ -10,13 +10,14 @@ import pytest
 
 from belated.errors import StoreUnreachable
 from belated.serve.domain.entries import Entry
+from belated.serve.domain.history import Mark
 from belated.serve.domain.refusals import Refusal
 from belated.serve.engine.engine import Engine
 from belated.serve.http import app
 from belated.serve.service import keys
 from belated.serve.service.keys import KEYS_TIMEOUT, READING_TIMEOUT, Gate
 from belated.serve.service.service import Service
-from belated.serve.store.journal import Key
+from belated.serve.store.journal import NO_MARK, Key
 from tests.support.memory_journal import MemoryJournal, MemoryStore
 from tests.support.waiting import until
 
@@ -69,9 +70,9 @@ class CutJournal(MemoryJournal):
         if self.is_cut:
             raise StoreUnreachable("cut")
 
-    def append(self, entries: Sequence[Entry]) -> list[int]:
+    def append(self, entries: Sequence[Entry], mark: Mark = NO_MARK) -> list[int]:
         self._check()
-        return super().append(entries)
+        return super().append(entries, mark)
 
     def read(self, after: int, limit: int) -> list[Entry]:
         self._check()

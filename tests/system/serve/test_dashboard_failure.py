@@ -17,7 +17,7 @@ def test_a_failed_experiment_is_told_and_the_others_are_shown(page: Page, server
     visit(page, server)
     expect(page.get_by_test_id("state")).to_have_text("Running")
     with closing(SQLiteJournal(server.folder / "belated.db")) as journal:  # as another server might
-        at, number = timestamps.now(), journal.named("layout") or 0
+        at, number = timestamps.now(), journal.named(["layout"])["layout"]
         wrong = Entry(at, EntryKind.DECIDED, number, round=1, arm=0, probability=7.0, nonce=1, seen=journal.last())
         journal.append([wrong])
     expect(page.get_by_test_id("state")).to_have_text("Failed")

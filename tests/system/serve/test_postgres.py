@@ -253,8 +253,8 @@ def test_a_value_that_the_database_cannot_hold_is_rejected_and_nothing_is_writte
 
 def test_a_key_that_the_database_cannot_hold_is_rejected(journal: Journal) -> None:
     with pytest.raises(Rejected):
-        journal.requested(1, "a\x00b")
-    assert journal.requested(1, "ab") == []
+        journal.requested([(1, "a\x00b")])
+    assert journal.requested([(1, "ab")]) == {}
 
 
 def test_appends_that_wait_for_each_other_are_sorted_out(database: str, journal: Journal) -> None:

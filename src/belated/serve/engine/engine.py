@@ -36,8 +36,8 @@ from belated.serve.store.loading import load, log_failures
 
 SNAPSHOT_EVERY: Final = 50_000  # entries, or more if so many decisions are open that a snapshot takes long to write
 OPEN_SHARE: Final = 10  # then a tenth of the open decisions
-CATCH_UP_TIMEOUT: Final = 2.0  # seconds that a group of requests waits for an entry to become readable
 SUM_PAUSE: Final = 50.0  # times as long as a check of the history took, until the next one that sums all entries
+CATCH_UP_TIMEOUT: Final = 2.0  # seconds that a request waits for an entry to become readable
 MAX_OVERTAKEN: Final = 50  # times that other servers are faster, before a request gives up
 log = logging.getLogger("belated.engine")
 
@@ -252,6 +252,7 @@ class Engine:
                 self._reach(self.journal.last())
                 continue
             log.info(entry.kind.name.lower(), extra={"experiment": name, "entry": written.seq})
+            self._named[name] = written.seq  # for later requests of the group
             if self.fold.seq < written.seq:
                 self.catch_up()
             if self.fold.seq < written.seq:

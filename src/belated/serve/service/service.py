@@ -1,11 +1,13 @@
 """The service as http/ sees it: ask and tell, experiments, lists, keys and health."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Generic, NamedTuple, Self, TypeVar, final
 
+from belated.errors import StoreError
 from belated.serve.domain.entries import Entry, Found
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.messages import OutcomeReport, ReportStatus
@@ -33,6 +35,7 @@ from belated.serve.store.journal import Journal, Key
 from belated.serve.store.opening import open_journal
 
 T = TypeVar("T")
+log = logging.getLogger("belated.service")
 CAPACITY: Final = 100_000  # decisions and reports that may wait for the disk
 EXPORT_PAGE: Final = 2_000
 
@@ -114,9 +117,12 @@ class Service:
         self.close()
 
     def close(self) -> None:
-        """Close the store."""
-        self._reader.close()
-        self._engine.journal.close()
+        """Close the store. If that fails, nothing is lost, because every commit is on disk."""
+        for close in (self._reader.close, self._engine.journal.close):
+            try:
+                close()
+            except StoreError as error:
+                log.error("the store cannot be closed", extra={"error": str(error)})
 
     # -- keys ----------------------------------------------------------------------------------------------------------
 
