@@ -12,7 +12,7 @@ from belated import FTRL, Decision, OutcomeRange
 from belated.errors import InvalidInput
 from belated.replicated.lag import Drawn, rates_of
 from belated.replicated.shared_learner import Freshness, SharedLearner, WaitingRounds
-from belated.tunings import Advanced, Shadow, Simple, Tuning
+from belated.tunings import Advanced, Means, Shadow, Simple, Tuning
 from tests.support.catalogue import TUNINGS
 from tests.support.oracles import (
     Log,
@@ -217,6 +217,18 @@ def test_rates_never_fall_below_those_of_any_round_that_was_entered() -> None:
     status = shared.learner.status
     assert (status.alpha, status.beta) >= rates_of(drawn, Simple(), 3)
     assert status.beta >= rates_of(drawn, Simple(), 3)[1]
+
+
+@pytest.mark.parametrize("tuning", [Means(scale=1e5), Shadow(scale=1e5), Advanced(scale=1e5), Simple(scale=1e5)])
+def test_a_steep_fall_of_beta_survives_a_snapshot(tuning: Tuning) -> None:
+    """Otherwise no snapshot could be used, and every start would read the whole journal."""
+    shared = SharedLearner(FTRL(3, tuning, seed=0), last=0)
+    shared.enter([1], 0, [0], [1 / 3], None)
+    older = shared.draw_context()
+    shared.tell(2, decision=1, loss=0.5)
+    shared.enter([3], 1, [0], [float(older.x[0])], older.drawn, [0.0])
+    state = shared.state()
+    assert SharedLearner.restore(state).state() == state
 
 
 def test_open_rounds_pay_for_the_lowest_beta_since_the_draw() -> None:

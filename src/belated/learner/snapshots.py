@@ -148,7 +148,7 @@ def _decode(data: dict[str, Any], tuning: Tuning | None) -> State:
             policies[kernels.ON_MEANS, row] = _array(name, means[name], np.dtype(float), arms.n)
     uniforms = _array("uniforms", data["uniforms"], np.dtype(float), len(data["uniforms"])).tolist()
     outcomes = OutcomeRange(**_dictionary(data, "outcomes")) if "outcomes" in data else None
-    _check(clock[0], ledger[:rows], policies, refresh, uniforms)
+    _check(clock[0], ledger[:rows], policies, tuning, refresh, uniforms)
     _derive(clock[0], ledger[:rows])
     generator = _decode_generator(data["generator"])
     settings, stretch = (arms, tuning, refresh, outcomes, provisional), _decode_stretch(data, arms.n)
@@ -254,13 +254,20 @@ def _derive(clock: Any, ledger: Any) -> None:
     clock["next_skip"], clock["next_cap"] = np.count_nonzero(~counted), np.count_nonzero(~charged)
 
 
-def _largest_charge(clock: Any, n_arms: int) -> float:
-    """1 a round. A stale one may cost 2 more, 1 for each round it missed, and a fall of beta. An alarm adds a lead."""
+def _largest_charge(clock: Any, n_arms: int, tuning: Tuning) -> float:
+    """1 a round. A stale one may cost 2 more, 1 for each round it missed, and a fall of beta. An alarm adds a lead.
+
+    A stale one may have had a larger beta than any that was played here, but not than with all rounds outstanding.
+    """
     lead = float(clock["means"]["lead"]) if clock["shadow"]["alarm"] else 0.0
-    return lead + float(clock["round"]) * (3 + float(clock["round"]) + float(clock["beta"]) * math.log(n_arms))
+    n_rounds, beta = max(0, int(clock["round"])), float(clock["beta"])
+    if n_arms > 1:
+        backlog = max(0, int(clock["backlog"])) + n_rounds
+        beta = max(beta, tuning.rates(n_arms, n_rounds + 1, n_rounds, backlog)[1])
+    return lead + n_rounds * (3 + n_rounds + beta * math.log(n_arms))
 
 
-def _check(clock: Any, ledger: Any, policies: Floats, refresh: int, uniforms: list[float]) -> None:
+def _check(clock: Any, ledger: Any, policies: Floats, tuning: Tuning, refresh: int, uniforms: list[float]) -> None:
     """Refuse what the kernels rely on and do not check again."""
     n_arms, losses, on_means = policies.shape[2], policies[: kernels.ON_MEANS, kernels.LOSSES], has_means(policies)
     probabilities = ledger["probability"]
@@ -279,7 +286,8 @@ def _check(clock: Any, ledger: Any, policies: Floats, refresh: int, uniforms: li
         "skipped": 0 <= clock["skipped"] <= clock["round"],
         "capped": 0 <= clock["capped"] <= clock["round"],
         "rates": min(clock["alpha"], clock["beta"]) >= 0 and max(clock["alpha"], clock["beta"]) <= kernels.LARGEST_RATE,
-        "charge": 0 <= clock["charge"] <= _largest_charge(clock, n_arms) and 0 <= clock["drift"] <= clock["round"],
+        "charge": 0 <= clock["charge"] <= _largest_charge(clock, n_arms, tuning)
+        and 0 <= clock["drift"] <= clock["round"],
         "base": _close(clock["base"], ledger["base"][charged]),
         "late_base": _close(clock["late_base"], ledger["base"][charged & is_late]),
         "ledger.round": (np.diff(ledger["round"], prepend=0, append=clock["round"] + 1) > 0).all(),

@@ -111,15 +111,15 @@ class Experiment:
 
     def apply(self, entries: list[Entry]) -> None:
         """Apply decisions drawn from one distribution, or any other single entry."""
-        match entries[0].kind:
-            case EntryKind.DECIDED:
-                self.apply_decisions(entries)
-            case EntryKind.ARMS:
-                self.change_arms(entries[0])
-            case EntryKind.CLOSED:
-                self.close(entries[0])
-            case _:
-                self.apply_outcome(entries[0])
+        kind = entries[0].kind
+        if kind is EntryKind.DECIDED:
+            self.apply_decisions(entries)
+        elif kind < EntryKind.ARMS:  # all between are outcomes
+            self.apply_outcome(entries[0])
+        elif kind is EntryKind.ARMS:
+            self.change_arms(entries[0])
+        else:
+            self.close(entries[0])
 
     def apply_decisions(self, entries: list[Entry]) -> None:
         """Apply decisions drawn from one distribution."""
@@ -197,9 +197,10 @@ class Experiment:
                 ends = self.expires_at(decided_at)
                 is_late = ends is not None and entry.at > ends
                 self.reporting.report(entry.decision or 0, entry.arm or 0, bucket, is_late=is_late)
-        if entry.kind in (EntryKind.REPORTED, EntryKind.EXPIRED):
+        if entry.kind is EntryKind.REPORTED:
             self.ages.closed(decided_at)
-        if entry.kind is EntryKind.EXPIRED:
+        elif entry.kind is EntryKind.EXPIRED:
+            self.ages.closed(decided_at)
             self.last_expired = max(self.last_expired, entry.decision or 0)
         self.counts.add([entry])
 

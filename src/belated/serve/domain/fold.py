@@ -73,7 +73,8 @@ class Fold:
 
     def _change(self, experiment: Experiment, batch: list[Entry]) -> None:
         """Apply entries of one kind to their experiment. If that fails, it is the experiment's own failure."""
-        pieces = [batch] if batch[0].kind is EntryKind.DECIDED else [[entry] for entry in batch]
+        is_whole = len(batch) == 1 or batch[0].kind is EntryKind.DECIDED
+        pieces = [batch] if is_whole else [[entry] for entry in batch]
         for piece in pieces:
             if experiment.failure is not None:
                 experiment.note(piece)

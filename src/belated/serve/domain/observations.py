@@ -20,6 +20,14 @@ EDGES: Final = (  # seconds
 MOST_BUCKETS: Final = 1024
 BUCKET: Final = MICROSECONDS // 10
 MOST_POINTS: Final = 400
+_COUNTED: Final = {
+    EntryKind.DECIDED: "decisions",
+    EntryKind.REPORTED: "reported",
+    EntryKind.EXPIRED: "expired",
+    EntryKind.LATE: "late",
+    EntryKind.AMENDED: "amended",
+}
+_FIELDS: Final = ["", *(_COUNTED.get(kind, "") for kind in sorted(EntryKind))]  # by kind
 
 
 class Counts(msgspec.Struct):
@@ -36,20 +44,9 @@ class Counts(msgspec.Struct):
         return self.decisions - self.reported - self.expired
 
     def add(self, entries: Sequence[Entry]) -> None:
-        """Count entries of one kind."""
-        match entries[0].kind:
-            case EntryKind.DECIDED:
-                self.decisions += len(entries)
-            case EntryKind.REPORTED:
-                self.reported += len(entries)
-            case EntryKind.EXPIRED:
-                self.expired += len(entries)
-            case EntryKind.LATE:
-                self.late += len(entries)
-            case EntryKind.AMENDED:
-                self.amended += len(entries)
-            case _:
-                pass
+        """Count entries of one kind. An index is faster than comparing kinds."""
+        if field := _FIELDS[entries[0].kind]:
+            setattr(self, field, getattr(self, field) + len(entries))
 
 
 class Ages(msgspec.Struct):
