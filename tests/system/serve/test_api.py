@@ -318,6 +318,7 @@ def test_metrics_count_right(served: Served) -> None:
         "late_total": 0,
         "amended_total": 1,
         "reporting_warning": 0,
+        "experiment_failed": 0,
     }
 
     def grown(metric: str, labels: str = "") -> float:

@@ -264,6 +264,8 @@ class Engine:
 
     def _process_hot(self, requests: Sequence[Request], indices: list[int], results: list[Result]) -> None:
         """Carry out decisions and reports together. If that fails before anything is written, carry out halves."""
+        if not indices:
+            return
         try:
             self._write_hot(requests, indices, results)
             return
