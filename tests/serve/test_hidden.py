@@ -61,8 +61,7 @@ class Pair:
 
 @pytest.fixture
 def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pair:
-    for module in ("engine", "writer"):
-        monkeypatch.setattr(f"belated.serve.engine.{module}.CATCH_UP_TIMEOUT", WAIT)
+    monkeypatch.setattr("belated.serve.engine.writer.CATCH_UP_TIMEOUT", WAIT)
     return Pair(tmp_path)
 
 
@@ -147,7 +146,7 @@ def test_a_change_that_is_written_but_hidden_is_answered_when_it_is_visible(pair
     }
     engine, request = pair.fogged.engine, requests[what]
     engine.catch_up()
-    [hidden] = engine.attempt([request])
+    [hidden] = engine.process([request])
     assert isinstance(hidden, Hidden)
     written = engine.journal.last()
     assert (hidden.seq, hidden.changed) == (written, "own" if what == "create" else "known")
@@ -161,7 +160,7 @@ def test_a_change_that_is_written_but_hidden_is_answered_when_it_is_visible(pair
 def test_a_group_that_creates_a_hidden_experiment_knows_of_it(pair: Pair) -> None:
     pair.hide()
     pair.clear.decide("known")
-    results = pair.fogged.engine.attempt([Create(Settings("own", ["a", "b"])), Ask("own"), Ask("unheard of")])
+    results = pair.fogged.engine.process([Create(Settings("own", ["a", "b"])), Ask("own"), Ask("unheard of")])
     assert isinstance(results[0], Hidden)
     assert isinstance(results[1], Hidden)
     assert isinstance(results[2], Refusal)
@@ -174,7 +173,7 @@ def test_reports_in_one_request_are_judged_once(pair: Pair) -> None:
     pair.clear.create("new")
     [second] = pair.clear.decide("new")
     engine, reports = pair.fogged.engine, [OutcomeReport(one.id, "reward", 1.0) for one in (first, second)]
-    results = engine.attempt([Tell(reports), Ask("known")])
+    results = engine.process([Tell(reports), Ask("known")])
     assert isinstance(results[0], Hidden)
     assert isinstance(results[1], Answers)
     pair.lift()
@@ -189,7 +188,7 @@ def test_who_may_not_wait_any_more_gets_what_can_be_had(pair: Pair) -> None:
     pair.clear.create("new")
     [second] = pair.clear.decide("new")
     reports = [OutcomeReport(one.id, "reward", 1.0) for one in (first, second)]
-    [[applied, refused]] = pair.fogged.engine.attempt([Tell(reports)], may_wait=False)  # type: ignore[misc]
+    [[applied, refused]] = pair.fogged.engine.process([Tell(reports)], may_wait=False)  # type: ignore[misc]
     assert (applied, refused.kind) == ("applied", "unavailable")
 
 
@@ -197,7 +196,7 @@ def test_a_crowd_that_asks_for_a_hidden_experiment_costs_one_look(pair: Pair) ->
     pair.hide()
     pair.clear.create("new")
     engine, before = pair.fogged.engine, pair.fog.looks
-    results = engine.attempt([Ask("new", 1, f"key {number}") for number in range(50)])
+    results = engine.process([Ask("new", 1, f"key {number}") for number in range(50)])
     assert all(isinstance(one, Hidden) for one in results)
     assert pair.fog.looks == before + 1
 

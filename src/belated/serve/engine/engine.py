@@ -37,7 +37,6 @@ from belated.serve.store.loading import load, log_failures
 SNAPSHOT_EVERY: Final = 50_000  # entries, or more if so many decisions are open that a snapshot takes long to write
 OPEN_SHARE: Final = 10  # then a tenth of the open decisions
 SUM_PAUSE: Final = 50.0  # times as long as a check of the history took, until the next one that sums all entries
-CATCH_UP_TIMEOUT: Final = 2.0  # seconds that a request waits for an entry to become readable
 MAX_OVERTAKEN: Final = 50  # times that other servers are faster, before a request gives up
 log = logging.getLogger("belated.engine")
 
@@ -155,40 +154,12 @@ class Engine:
         if name not in self.fold.by_name:
             self._reach(self._named[name])
 
-    def process(self, requests: Sequence[Request]) -> list[Result]:
-        """Carry out and answer each request. Waits for entries that are hidden, up to CATCH_UP_TIMEOUT.
-
-        Raises a StoreError if it is not certain that the requests are on disk.
-        """
-        results, deadline = self.attempt(requests), time.monotonic() + CATCH_UP_TIMEOUT
-        while any(isinstance(result, Hidden) for result in results):
-            time.sleep(0.002)
-            self.catch_up()
-            may_wait = time.monotonic() < deadline
-            for index, (request, hidden) in enumerate(zip(requests, results, strict=True)):
-                if isinstance(hidden, Hidden) and (self.fold.seq >= hidden.seq or not may_wait):
-                    [results[index]] = self.resume([(request, hidden)], may_wait=may_wait)
-        return results
-
-    def resume(self, parked: Sequence[tuple[Request, Hidden]], *, may_wait: bool) -> list[Result]:
-        """Go on with requests that had to wait."""
-        results: list[Result] = [self._changed(hidden) for _, hidden in parked]
-        again = [index for index, (_, hidden) in enumerate(parked) if hidden.changed is None]
-        for index, result in zip(again, self.attempt([parked[i][0] for i in again], may_wait=may_wait), strict=True):
-            results[index] = result
-        return results
-
-    def _changed(self, hidden: Hidden) -> Result:
-        """Return the answer to a request that has written the hidden entry itself."""
-        if self.fold.seq < hidden.seq:
-            return behind(self.fold.seq, hidden.seq)
-        return self.fold.by_name.get(hidden.changed or ""), True
-
-    def attempt(self, requests: Sequence[Request], *, may_wait: bool = True) -> list[Result]:
+    def process(self, requests: Sequence[Request], *, may_wait: bool = True) -> list[Result]:
         """Carry out and answer each request, without waiting for entries that are hidden.
 
         The result of a request that needs one is Hidden. `resume` it later. If it may not wait, it is refused.
-        A request that meets a bug gets a Refusal, and the others go on.
+        A request that meets a bug gets a Refusal, and the others go on. Raises a StoreError if it is not certain that
+        they are on disk.
         """
         self._may_wait, self._has_looked, self._named = may_wait, False, {}
         results: list[Result] = [None] * len(requests)
@@ -202,6 +173,20 @@ class Engine:
                 results[index] = self._guarded(self._administer, request)
         self._process_hot(requests, hot, results)
         return results
+
+    def resume(self, parked: Sequence[tuple[Request, Hidden]], *, may_wait: bool) -> list[Result]:
+        """Go on with requests that had to wait."""
+        results: list[Result] = [self._changed(hidden) for _, hidden in parked]
+        again = [index for index, (_, hidden) in enumerate(parked) if hidden.changed is None]
+        for index, result in zip(again, self.process([parked[i][0] for i in again], may_wait=may_wait), strict=True):
+            results[index] = result
+        return results
+
+    def _changed(self, hidden: Hidden) -> Result:
+        """Return the answer to a request that has written the hidden entry itself."""
+        if self.fold.seq < hidden.seq:
+            return behind(self.fold.seq, hidden.seq)
+        return self.fold.by_name.get(hidden.changed or ""), True
 
     @staticmethod
     def _guarded(step: Callable[..., Result], *arguments: object) -> Result:

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, final
 from belated.errors import HistoryLost, StoreError, StoreUnreachable
 from belated.serve.domain.refusals import STORE_FAILED, STORE_SILENT, STORE_UNREACHABLE, Refusal, try_later
 from belated.serve.domain.timestamps import MICROSECONDS
-from belated.serve.engine.engine import CATCH_UP_TIMEOUT, Engine
+from belated.serve.engine.engine import Engine
 from belated.serve.engine.expiry import EXPIRED_AT_ONCE
 from belated.serve.engine.parking import Parked, Parking
 from belated.serve.engine.requests import Ask, Request, Result, Tell
@@ -28,6 +28,7 @@ RETURN_SHARE: Final = 0.1  # fraction of the last commit time to wait for return
 TAIL_EVERY: Final = 0.02  # seconds between two reads of what other servers have written
 TAIL_SOON: Final = 0.002  # the same while the server is idle and has not applied its own entries yet
 LOOK_EVERY: Final = 0.5  # seconds between two looks at the store's size, its keys and this server's lag
+CATCH_UP_TIMEOUT: Final = 2.0  # seconds that a request waits for an entry to become readable
 RETRY_EVERY: Final = 0.25  # seconds between two tries to reach a lost store
 STALL_TIMEOUT: Final = 2.0  # seconds without an answer from the store after which new requests are refused
 HANG_TIMEOUT: Final = 60.0  # and after which this process is given up. Databases that are silent are noticed before
@@ -210,7 +211,7 @@ class Writer:
         results: list[Result] = []
         if group and not self.failure:
             before = self.engine.entries
-            self._guarded(lambda: results.extend(self.engine.attempt([one.request for one in group])))
+            self._guarded(lambda: results.extend(self.engine.process([one.request for one in group])))
             self.committed(self.engine.commit_seconds, self.engine.entries - before)
         if self.failure:
             results = [self._failed()] * len(group)
