@@ -236,6 +236,18 @@ def test_time_is_in_seconds() -> None:
     assert [reporting.compare(at, None)[0].is_warned for at in (age - 1, age)] == [False, True]
 
 
+@pytest.mark.parametrize("number", [1, 5])
+def test_decisions_that_a_wrong_clock_dated_ahead_are_judged_with_those_after_them(number: int) -> None:
+    reporting = Reporting.new(2)
+    for seq in range(200):
+        reporting.decide(seq, 10**18 if 50 <= seq < 50 + number else 0, seq % 2)
+        if seq % 2:
+            reporting.report(seq, 1, 4, is_late=False)
+    found = reporting.compare(round(SEVERAL * EDGES[5] * MICROSECONDS), None)
+    assert [one.decisions for one in found] == [100, 100]
+    assert [one.is_warned for one in found] == [True, False]
+
+
 # -- the chance of an alarm. tests/system/serve has more runs ---------------------------------------------------------
 
 

@@ -1,10 +1,8 @@
 """What a server does while the store cannot be reached, and that it recovers without a trace."""
 
-import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Lock, Semaphore
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -14,7 +12,6 @@ from belated.serve.domain.entries import Entry
 from belated.serve.domain.history import Mark
 from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.refusals import Refusal
-from belated.serve.engine.engine import Engine
 from belated.serve.engine.requests import Answers, Ask, Request, Tell
 from belated.serve.service.service import Service
 from belated.serve.store.journal import NO_MARK, Journal
@@ -47,28 +44,6 @@ def test_waits_that_were_looked_at_before_a_cut_end_after_it(driven: Driven) -> 
         driven.engine.expire()
     driven.engine.expire()
     assert [counts(driven, name) for name in ("one", "two")] == [{"decisions": 1, "expired": 1}] * 2
-
-
-def test_another_thread_may_ask_for_the_time_while_the_clock_is_behind(driven: Driven) -> None:
-    """A view does this while the writer works, on a machine whose clock is a little behind another server's."""
-    driven.create()
-    driven.clock.advance(-0.001)
-    engine, lines = driven.engine, [0]
-
-    def interfere(frame: FrameType, event: str, _: Any) -> Any:
-        if frame.f_code is not Engine.now.__code__:
-            return None
-        if event == "line":  # between any two lines the other thread finds that the clock has caught up
-            lines[0] += 1
-            engine._clock_lag = None
-        return interfere
-
-    sys.settrace(interfere)
-    try:
-        assert engine.now() == engine.fold.at
-    finally:
-        sys.settrace(None)
-    assert lines[0] > 3
 
 
 @pytest.mark.parametrize("method", ["requested", "find", "append"])

@@ -54,6 +54,11 @@ class JournalContract:
         assert journal.append([]) == []
         assert journal.check() == []
 
+    def test_its_clock_is_right_if_it_has_one(self, journal: Journal) -> None:
+        first, second = journal.clock(), journal.clock()
+        if first is not None and second is not None:
+            assert time.time() - 60 < first / 1e6 <= second / 1e6 < time.time() + 60
+
     def test_entries_are_numbered_in_order_and_an_experiment_is_named_by_its_own(self, journal: Journal) -> None:
         assert journal.append([created("one"), created("two")]) == [1, 2]
         assert journal.append([decided(2, 1)]) == [3]

@@ -70,7 +70,7 @@ class Experiment:
         self.closed_at: int | None = None
         self.arms = list(self.settings.arms)  # all that ever took part
         self.chosen, self.reports = [0] * len(self.arms), [0] * len(self.arms)  # decisions and true outcomes, by arm
-        self.counts, self.ages = Counts(), Ages([], [])
+        self.counts, self.ages = Counts(), Ages([], [], [])
         self.delays = [0] * len(DELAYS)
         # with a default outcome, silence is an answer
         self.reporting = Reporting.new(len(self.arms)) if self.settings.default_outcome is None else None

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from belated.arrays import Floats
-from belated.serve.domain.observations import EDGES
+from belated.serve.domain.observations import EDGES, in_order
 from belated.serve.domain.timestamps import MICROSECONDS
 
 MOST_BLOCKS: Final = 64
@@ -151,7 +151,8 @@ class Reporting(msgspec.Struct):
     def compare(self, now: int, wait: float | None) -> list[Comparison]:
         """Compare each arm with the others, in the blocks that are old enough."""
         after = self.judged_after(wait)
-        judged = [one for one in self.blocks if after is not None and one.last_at + after * MICROSECONDS <= now]
+        ends = zip(self.blocks, in_order([one.last_at for one in self.blocks]), strict=True)
+        judged = [one for one, last_at in ends if after is not None and last_at + after * MICROSECONDS <= now]
         shape = len(judged), len(self.delays)
         chosen = np.array([one.chosen for one in judged], float).reshape(shape)
         return compare(chosen, np.array([one.reported for one in judged], float).reshape(shape))

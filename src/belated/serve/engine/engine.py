@@ -24,9 +24,9 @@ from belated.serve.domain.failures import undecided
 from belated.serve.domain.messages import Decided, OutcomeReport, ReportStatus
 from belated.serve.domain.quotas import MAX_OPEN, Ahead, Room
 from belated.serve.domain.refusals import Refusal, behind, internal, try_later
-from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.engine import administration
 from belated.serve.engine.administration import find, find_running
+from belated.serve.engine.clock import Timekeeper, steady
 from belated.serve.engine.drawing import DrawnBatch, draw
 from belated.serve.engine.expiry import Expiry
 from belated.serve.engine.feedback import Judged, is_of, judge, look_up
@@ -54,19 +54,19 @@ class Engine:
         self,
         journal: Journal,
         *,
-        clock: Callable[[], int] = timestamps.now,
+        clock: Callable[[], int] | None = None,
         generator: np.random.Generator | None = None,
         max_open: int = MAX_OPEN,
     ) -> None:
-        self.journal, self.lock, self._clock = journal, RLock(), clock
+        self.journal, self.lock = journal, RLock()
         self._generator = np.random.default_rng() if generator is None else generator
         self._max_open, self._ahead = max_open, Ahead()  # open decisions of an experiment
         self.fold = load(journal)
+        self.clock = self._timekeeper(clock)
         self._snapshot_seq = self.fold.restored
         self._expiry = Expiry(journal)
         self.commit_seconds = 0.0  # of the last append
         self.entries, self.written = 0, 0  # how many entries this server has written, and the last of them
-        self._clock_lag: int | None = None  # microseconds by which the clock is behind the journal
         self._next_sum = 0.0  # when all entries after the witness may be summed again
         self._expects_repeats = False  # whether the last group had an Idempotency-Key that was used before
         # of the present group of requests: whether they may wait for hidden entries, whether it has looked for such
@@ -78,22 +78,17 @@ class Engine:
         """How many entries a restart would have to apply."""
         return self.fold.seq - self._snapshot_seq
 
-    def now(self) -> int:
-        """Return the time of a new entry. It is never before that of the last entry applied.
+    def _timekeeper(self, clock: Callable[[], int] | None) -> Timekeeper:
+        """Return the clock of this server. Only a clock of one's own is trusted without others."""
+        if isinstance(clock, Timekeeper):
+            return clock
+        if clock is not None:
+            return Timekeeper(clock, clock, newest=self.fold.at)
+        return Timekeeper(timestamps.now, steady, newest=self.fold.at, reference=self.journal.clock)
 
-        If the clock is behind the journal, time goes on from the journal's. That happens when this clock was set back,
-        or when another server's clock is ahead.
-        """
-        # each is read once, because views ask for the time from other threads
-        now, at, lag = self._clock(), self.fold.at, self._clock_lag
-        if now >= at:
-            self._clock_lag = None
-            return now
-        if lag is None:
-            self._clock_lag = lag = at - now
-            if lag > MICROSECONDS:
-                log.warning("the clock is behind the journal", extra={"seconds": lag / MICROSECONDS})
-        return max(now + lag, at)
+    def now(self) -> int:
+        """Return the time of a new entry. It may be before that of earlier entries, if some clock is or was wrong."""
+        return self.clock()
 
     @property
     def is_behind(self) -> bool:
@@ -440,12 +435,16 @@ class Engine:
     def expire(self) -> int:
         """End the waits that are over. Returns how many decisions it looked at."""
         try:
-            ends, looked = self._expiry.entries(self.fold.experiments.values(), self.now(), self.fold.seq)
+            self.clock.check()
+            now = self.clock.earliest()
+            if now is None:
+                return 0
+            ends, looked = self._expiry.entries(self.fold.experiments.values(), now, self.fold.seq)
             self._append(ends)
         except Conflict:  # another server, or a report, was faster
-            self._expiry = Expiry(self.journal)
+            self._expiry.begin_again()
         except StoreError:
-            self._expiry = Expiry(self.journal)  # forget its progress, because nothing was written
+            self._expiry.begin_again()  # because nothing was written
             raise
         return looked
 

@@ -23,6 +23,15 @@ class Expiry:
         self._journal = journal
         self._scanned: dict[int, int] = {}  # by experiment, the last decision it has looked at
         self._not_before: dict[int, int] = {}  # by experiment, when the next wait ends
+        # all by experiment, for decisions that a wrong clock dated ahead
+        self._over: dict[int, int] = {}  # up to which decision all waits are over
+        self._probed: dict[int, int] = {}  # the last decision that was looked at to find that out
+        self._met: dict[int, tuple[int, int]] = {}  # when such a decision was met first, and the newest entry then
+
+    def begin_again(self) -> None:
+        """Forget what it has looked at."""
+        self._scanned.clear()
+        self._not_before.clear()
 
     def entries(self, experiments: Iterable[Experiment], at: int, until: int) -> tuple[list[Entry], int]:
         """Return entries that end waits, up to EXPIRED_AT_ONCE, and how many decisions up to `until` it looked at."""
@@ -45,7 +54,8 @@ class Expiry:
         """Yield the next decisions whose wait is over, with or without an outcome.
 
         The first decision that is not due ends the search. If servers' clocks differ, a due decision behind it waits
-        a little longer. After `until` the order is not final, so the search stops there.
+        a little longer. After `until` the order is not final, so the search stops there. As the search keeps the order,
+        a decision that a wrong clock dated too early waits as long as the one before it.
         """
         wait, number = experiment.expires_at(0), experiment.seq
         if (
@@ -61,11 +71,43 @@ class Expiry:
             for found in page:
                 if found.decision.seq > until:
                     return
-                if found.decision.at + wait > at:
-                    self._not_before[number] = found.decision.at + wait
+                if not self._is_over(found.decision, wait, at, until):
                     return
                 after = self._scanned[number] = found.decision.seq
                 yield found
             most -= len(page)
             if len(page) < LOOKED_AT_ONCE:
                 return
+
+    def _is_over(self, decision: Entry, wait: int, at: int, until: int) -> bool:
+        number = decision.experiment
+        if decision.at + wait <= at or decision.seq <= self._over.get(number, 0):
+            return True
+        if decision.at > at:
+            return self._is_over_though_ahead(decision, wait, at, until)
+        self._not_before[number] = decision.at + wait
+        return False
+
+    def _is_over_though_ahead(self, decision: Entry, wait: int, at: int, until: int) -> bool:
+        """Whether the wait of a decision is over that a wrong clock dated ahead.
+
+        It is, if the wait of a later decision is over, or if this server has known the decision for so long.
+        """
+        number = decision.experiment
+        met_at, newest = self._met.setdefault(number, (at, until))
+        if met_at + wait <= at:
+            self._over[number] = newest
+            del self._met[number]
+            return decision.seq <= newest
+        after = max(self._probed.get(number, 0), decision.seq)
+        for later, _ in self._journal.decisions(number, after, LOOKED_AT_ONCE):
+            if later.seq > until:
+                break
+            if later.at + wait <= at:
+                self._over[number] = self._probed[number] = later.seq
+                return True
+            if later.at <= at:
+                self._not_before[number] = min(later.at, met_at) + wait
+                break
+            self._probed[number] = later.seq
+        return False

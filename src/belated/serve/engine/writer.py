@@ -287,8 +287,11 @@ class Writer:
         """Return seconds since this server was last caught up, but no more than the age of its last entry."""
         if self.health.lag_entries == 0 and not self.failure:
             return 0.0
-        age = (self.engine.now() - self.engine.fold.at) / MICROSECONDS
-        return max(0.0, min(time.monotonic() - self.health.caught_up_at, age))
+        since, age = (
+            time.monotonic() - self.health.caught_up_at,
+            (self.engine.now() - self.engine.fold.at) / MICROSECONDS,
+        )
+        return since if age < 0 else min(since, age)  # an entry may be dated ahead by a wrong clock
 
     def _try_again(self) -> None:
         """Try to reach the lost store. If that works, apply all it holds and accept requests again."""

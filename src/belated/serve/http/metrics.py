@@ -75,6 +75,11 @@ class Metrics:
             "Decision ids that callers sent, but that do not exist",
             self._service.misses.total,
         )
+        yield GaugeMetricFamily(
+            "belated_clock_offset_seconds",
+            "Seconds by which this machine's clock is ahead of the time that is used",
+            self._service.clock_offset(),
+        )
         yield GaugeMetricFamily("belated_queue", "Decisions and reports that wait for the disk", store.queue)
 
     def text(self) -> tuple[bytes, str]:

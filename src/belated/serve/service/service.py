@@ -310,6 +310,10 @@ class Service:
             now, experiments = self._engine.now(), self._engine.fold.experiments.values()
             return Measurements([totals(one, now) for one in experiments], self.store_view())
 
+    def clock_offset(self) -> float:
+        """Return by how many seconds this machine's clock is ahead of the time that the service uses."""
+        return self._engine.clock.offset()
+
     def on_commit(self, listener: Callable[[float, int], None]) -> None:
         """Call `listener` after each commit with its seconds and its number of entries."""
         self._writer.committed = listener

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from belated.serve.domain.experiment import Experiment
-from belated.serve.domain.observations import EDGES, Counts
+from belated.serve.domain.observations import EDGES, Counts, in_order
 from belated.serve.domain.settings import OutcomeChoice, TuningChoice
 from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.service.findings import (
@@ -258,7 +258,7 @@ def history_view(experiment: Experiment) -> HistoryView:
     series = [
         [point[arm] if arm < len(point) else None for point in history.points] for arm in range(len(experiment.arms))
     ]
-    return HistoryView(list(history.rounds), [at / MICROSECONDS for at in history.times], series)
+    return HistoryView(list(history.rounds), [at / MICROSECONDS for at in in_order(history.times)], series)
 
 
 def reporting_view(experiment: Experiment, now: int) -> ReportingView | None:

@@ -66,6 +66,10 @@ class Journal(ABC):
         The caller must then acknowledge nothing more, and a file refuses every later append.
         """
 
+    def clock(self) -> int | None:
+        """Return the time by the store's own clock, in microseconds since 1970, or None if it has none."""
+        return None
+
     @abstractmethod
     def confirms(self, mark: Mark) -> bool:
         """Whether the store still holds the history of this mark."""

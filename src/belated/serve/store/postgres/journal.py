@@ -71,6 +71,7 @@ XIDS: Final = """
 SELECT pg_snapshot_xmin(now)::text::bigint, xmax::text::bigint + age(xmax::xid)
 FROM pg_current_snapshot() AS now, pg_snapshot_xmax(now) AS xmax
 """
+CLOCK: Final = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 READ: Final = f"{ENTRY} WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3"
 # LATERAL with an order makes PostgreSQL use the index for each request, whatever it knows of the table.
 REQUESTED: Final = f"""
@@ -190,6 +191,9 @@ class PostgresJournal(SQLJournal):
         if doubts := self._link.notices.doubts:  # it did not wait for its standby
             raise StoreUnreachable(f"the store {self._link.name} warns: {', '.join(doubts)}")
         return seqs
+
+    def clock(self) -> int | None:
+        return int(self._rows(CLOCK)[0][0])
 
     def named(self, names: Sequence[str]) -> dict[str, int]:
         by_digest = {_digest(name): name for name in names}

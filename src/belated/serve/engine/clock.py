@@ -1,0 +1,136 @@
+"""The time of a server. It does not follow a clock that jumps, and says when a wait may end.
+
+A machine's clock can be wrong. It may be set by hand, or not set yet after a start, or follow a wrong server. Then
+waits would end early, and entries would have wrong times. So a server compares three clocks:
+
+    wall       the clock of its machine
+    steady     a clock that only counts, from the last time that was trusted
+    reference  the database's clock, which all servers of a database share. A file has none
+
+While wall and steady agree, the wall clock is followed. Otherwise two of the three decide, and without a reference the
+steady one does. A wait ends only when it is over by every clock.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from statistics import median_low
+from typing import Final, NamedTuple, final
+
+from belated.serve.domain.timestamps import MICROSECONDS
+
+MAX_STEP: Final = 60 * MICROSECONDS  # a larger difference between two clocks is a jump
+MAX_PAUSE: Final = 24 * 3600 * MICROSECONDS  # if the journal's newest entry is older at a start, the clock is doubted
+PROBATION: Final = 3600 * MICROSECONDS  # for so long
+CHECK_EVERY: Final = MICROSECONDS  # between two looks at the reference
+log = logging.getLogger("belated.clock")
+
+
+class Anchor(NamedTuple):
+    """A time that was trusted, and what the steady clock said then."""
+
+    at: int
+    steady: int
+
+
+def steady() -> int:
+    """Return microseconds since some moment, by a clock that nobody sets. It also counts while the machine sleeps."""
+    kind = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return time.clock_gettime_ns(kind) // 1000
+
+
+@final
+class Timekeeper:
+    """Tells the time in microseconds. `newest` is the time of the journal's newest entry, or 0."""
+
+    def __init__(
+        self,
+        wall: Callable[[], int],
+        steady: Callable[[], int],
+        *,
+        newest: int = 0,
+        reference: Callable[[], int | None] = lambda: None,
+    ) -> None:
+        self._wall, self._steady, self._ask_reference, self._newest = wall, steady, reference, newest
+        self._reference = self._asked()
+        self._is_off = False  # whether the log says that the wall clock is wrong
+        self._on_probation_until: int | None = None
+        now, ticks = wall(), steady()
+        if self._reference is None:
+            self._anchor = Anchor(now, ticks)
+            self._doubt(self._anchor)
+        else:
+            self._anchor = Anchor(self._continued(self._reference, ticks), ticks)
+
+    def __call__(self) -> int:
+        """Return the present time."""
+        wall, ticks, anchor = self._wall(), self._steady(), self._anchor
+        expected = self._continued(anchor, ticks)
+        if abs(wall - expected) <= MAX_STEP:
+            self._follow(Anchor(wall, ticks))
+            return wall
+        if self._is_doubted(ticks):  # maybe it is being set right
+            self._anchor = Anchor(wall, ticks)
+            self._doubt(self._anchor)
+            return wall
+        now = expected
+        if self._reference is not None:
+            now = median_low([wall, expected, self._continued(self._reference, ticks)])
+            self._anchor = Anchor(now, ticks)
+        self._complain(wall, now)
+        return now
+
+    def check(self) -> None:
+        """Look at the reference, if there is one and the last look was a while ago. May raise StoreUnreachable."""
+        if self._reference is not None and self._steady() >= self._reference.steady + CHECK_EVERY:
+            self._reference = self._asked()
+
+    def _asked(self) -> Anchor | None:
+        at = self._ask_reference()
+        return None if at is None else Anchor(at, self._steady())
+
+    def earliest(self) -> int | None:
+        """Return a time that has come by every clock, or None if the clock is doubted because it is far ahead."""
+        now, wall, ticks = self(), self._wall(), self._steady()
+        if self._is_doubted(ticks) and now > self._newest:
+            return None
+        return min(now, wall, now if self._reference is None else self._continued(self._reference, ticks))
+
+    def offset(self) -> float:
+        """Return by how many seconds the wall clock is ahead of the time that this server uses."""
+        return (self._wall() - self()) / MICROSECONDS
+
+    @staticmethod
+    def _continued(anchor: Anchor, ticks: int) -> int:
+        return anchor.at + ticks - anchor.steady
+
+    def _follow(self, anchor: Anchor) -> None:
+        self._anchor = anchor
+        if self._is_off:
+            self._is_off = False
+            log.warning("the clock of this machine is right again")
+
+    def _complain(self, wall: int, now: int) -> None:
+        if not self._is_off:
+            self._is_off = True
+            ahead = (wall - now) / MICROSECONDS
+            log.error(
+                "the clock of this machine is wrong, so its time is not used. "
+                "If it was set right, restart the service.",
+                extra={"seconds_ahead": ahead},
+            )
+
+    def _is_doubted(self, ticks: int) -> bool:
+        return self._on_probation_until is not None and ticks < self._on_probation_until
+
+    def _doubt(self, first: Anchor) -> None:
+        """Doubt a clock that the journal contradicts. It may be right, if the service was down for long."""
+        ahead = first.at - self._newest
+        if not self._newest or -MAX_STEP <= ahead <= MAX_PAUSE:
+            self._on_probation_until = None
+            return
+        self._on_probation_until = first.steady + PROBATION
+        log.warning(
+            "the clock is far from the newest entry of the journal. No wait ends for an hour if it is ahead.",
+            extra={"seconds_ahead": ahead / MICROSECONDS},
+        )
