@@ -17,7 +17,9 @@ from collections.abc import Callable
 from statistics import median_low
 from typing import Final, NamedTuple, final
 
+from belated.serve.domain import timestamps
 from belated.serve.domain.timestamps import MICROSECONDS
+from belated.serve.store.journal import Journal
 
 MAX_STEP: Final = 60 * MICROSECONDS  # a larger difference between two clocks is a jump
 MAX_PAUSE: Final = 24 * 3600 * MICROSECONDS  # if the journal's newest entry is older at a start, the clock is doubted
@@ -134,3 +136,12 @@ class Timekeeper:
             "the clock is far from the newest entry of the journal. No wait ends for an hour if it is ahead.",
             extra={"seconds_ahead": ahead / MICROSECONDS},
         )
+
+
+def timekeeper(clock: Callable[[], int] | None, journal: Journal, newest: int) -> Timekeeper:
+    """Return the clock of a server. A clock that a caller gives is trusted, and compared with no other."""
+    if isinstance(clock, Timekeeper):
+        return clock
+    if clock is not None:
+        return Timekeeper(clock, clock, newest=newest)
+    return Timekeeper(timestamps.now, steady, newest=newest, reference=journal.clock)

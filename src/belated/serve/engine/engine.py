@@ -17,7 +17,7 @@ from typing import Final, final
 import numpy as np
 
 from belated.errors import HistoryLost, InvalidInput, StoreError
-from belated.serve.domain import ids, timestamps
+from belated.serve.domain import ids
 from belated.serve.domain.entries import Entry, Found, with_seq
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.failures import undecided
@@ -26,7 +26,7 @@ from belated.serve.domain.quotas import MAX_OPEN, Ahead, Room
 from belated.serve.domain.refusals import Refusal, behind, internal, try_later
 from belated.serve.engine import administration
 from belated.serve.engine.administration import find, find_running
-from belated.serve.engine.clock import Timekeeper, steady
+from belated.serve.engine.clock import timekeeper
 from belated.serve.engine.drawing import DrawnBatch, draw
 from belated.serve.engine.expiry import Expiry
 from belated.serve.engine.feedback import Judged, is_of, judge, look_up
@@ -62,7 +62,7 @@ class Engine:
         self._generator = np.random.default_rng() if generator is None else generator
         self._max_open, self._ahead = max_open, Ahead()  # open decisions of an experiment
         self.fold = load(journal)
-        self.clock = self._timekeeper(clock)
+        self.clock = timekeeper(clock, journal, self.fold.at)
         self._snapshot_seq = self.fold.restored
         self._expiry = Expiry(journal)
         self.commit_seconds = 0.0  # of the last append
@@ -77,14 +77,6 @@ class Engine:
     def unsnapshotted(self) -> int:
         """How many entries a restart would have to apply."""
         return self.fold.seq - self._snapshot_seq
-
-    def _timekeeper(self, clock: Callable[[], int] | None) -> Timekeeper:
-        """Return the clock of this server. Only a clock of one's own is trusted without others."""
-        if isinstance(clock, Timekeeper):
-            return clock
-        if clock is not None:
-            return Timekeeper(clock, clock, newest=self.fold.at)
-        return Timekeeper(timestamps.now, steady, newest=self.fold.at, reference=self.journal.clock)
 
     def now(self) -> int:
         """Return the time of a new entry. It may be before that of earlier entries, if some clock is or was wrong."""
