@@ -30,12 +30,21 @@ from belated.serve.service.keys import check_unrestricted
 from belated.serve.service.service import Service
 
 DASHBOARD: Final = Path(__file__).parent.parent / "dashboard"
-PAGE_HEADERS: Final = {
-    "Content-Security-Policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:",
-    "Referrer-Policy": "no-referrer",
+SAFE_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
+}  # of every answer. No other site may show it in a frame, and a browser takes it for what it is
+PAGE_HEADERS: Final = {
+    **SAFE_HEADERS,
+    "Referrer-Policy": "no-referrer",
+    "X-Frame-Options": "DENY",  # for browsers that do not know frame-ancestors
+    "Content-Security-Policy": (
+        "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; object-src 'none'; "
+        "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    ),
     "Cache-Control": "no-cache",
 }
+RAW_HEADERS: Final = [(name.lower().encode(), value.encode()) for name, value in SAFE_HEADERS.items()]
 log = logging.getLogger("belated.http")
 encode = msgspec.json.Encoder().encode
 
@@ -59,7 +68,7 @@ def refusal_of(error: InvalidInput | StoreError) -> Refusal:
 
 def headers_of(answer: Answer) -> list[tuple[bytes, bytes]]:
     """Return the headers in the form that ASGI wants."""
-    headers = [(b"content-type", answer.media.encode()), (b"cache-control", b"no-store")]
+    headers = [(b"content-type", answer.media.encode()), (b"cache-control", b"no-store"), *RAW_HEADERS]
     headers += [(name.lower().encode(), value.encode()) for name, value in answer.headers.items()]
     return headers
 
@@ -157,6 +166,16 @@ def documents(metrics: Metrics) -> list[Route]:
     ]
 
 
+@final
+class Assets(StaticFiles):
+    """The files of the pages."""
+
+    def file_response(self, *arguments: Any, **named: Any) -> Response:
+        response = super().file_response(*arguments, **named)
+        response.headers.update(PAGE_HEADERS)
+        return response
+
+
 def page(name: str) -> Any:
     """Return a handler for a dashboard page. The page gets its data through the API."""
 
@@ -170,7 +189,7 @@ async def on_http_error(_request: Request, error: Exception) -> Response:
     """Answer what Starlette itself refuses, such as an unknown path."""
     status = error.status_code if isinstance(error, HTTPException) else 500
     detail = "there is nothing at this path. See /docs for the API." if status == 404 else "this is not possible here"
-    headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+    headers = {**SAFE_HEADERS, **((error.headers or {}) if isinstance(error, HTTPException) else {})}
     return Response(encode(HTTPProblem(status, detail).document()), status, headers, PROBLEM_MEDIA)
 
 
@@ -178,7 +197,7 @@ async def on_failure(request: Request, error: Exception) -> Response:
     """Answer a request that met a bug."""
     log.error("unexpected failure", exc_info=error, extra={"path": request.url.path})
     detail = "an unexpected failure. The service's log has more."
-    return Response(encode(HTTPProblem(500, detail).document()), 500, media_type=PROBLEM_MEDIA)
+    return Response(encode(HTTPProblem(500, detail).document()), 500, SAFE_HEADERS, PROBLEM_MEDIA)
 
 
 def routes(service: Service) -> list[BaseRoute]:
@@ -193,7 +212,7 @@ def routes(service: Service) -> list[BaseRoute]:
     api = [StarletteRoute(path, Endpoint(service, metrics, methods)) for path, methods in by_path.items()]
     pages = {"/": "index.html", "/experiments/{name}": "experiment.html", "/docs": "docs.html"}
     shown = [StarletteRoute(path, page(file)) for path, file in pages.items()]
-    return [*api, *shown, Mount("/static", StaticFiles(directory=DASHBOARD))]
+    return [*api, *shown, Mount("/static", Assets(directory=DASHBOARD))]
 
 
 def build(service: Service) -> Starlette:
