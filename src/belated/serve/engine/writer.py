@@ -278,6 +278,7 @@ class Writer:
         now = time.monotonic()
         if now >= self._next_look:
             self.engine.confirm_history()
+            self.engine.journal.require_durability()
             lag = max(0, self.engine.journal.last() - self.engine.fold.seq)
             self.health = StoreHealth(self.engine.journal.size(), lag, now if lag == 0 else self.health.caught_up_at)
             self._learn_keys(self.engine.journal.keys())

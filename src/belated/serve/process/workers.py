@@ -12,7 +12,7 @@ from typing import Final, NoReturn, final
 from belated.serve.process import run
 from belated.serve.process.run import Announce, Plan
 from belated.serve.service.keys import Gate
-from belated.serve.store.opening import open_journal
+from belated.serve.store.opening import open_to_serve
 
 RESTART_PAUSE: Final = 1.0  # seconds between two starts of one worker, in case it dies at once
 LONGEST_PAUSE: Final = 8.0  # the pause doubles up to this for a worker that ends again and again
@@ -30,7 +30,9 @@ def serve(plan: Plan, count: int, announce: Announce, begin: Sequence[Announce])
     with closing(run.listen(plan.host, plan.port)) as sock:
         port = sock.getsockname()[1]  # nobody else uses it
     with closing(run.listen(plan.host, port, is_shared=True)) as held:  # bound but not listening, to keep the port
-        with closing(open_journal(plan.store)) as journal:  # so that a wrong store is reported once, not by each worker
+        with closing(
+            open_to_serve(plan.store)
+        ) as journal:  # so that a wrong store is reported once, not by each worker
             gate = Gate(journal.keys())
         run.check_keys(plan, is_locked=gate.is_locked)
         run.warm_up()

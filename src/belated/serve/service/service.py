@@ -32,7 +32,7 @@ from belated.serve.service.views import (
     view,
 )
 from belated.serve.store.journal import Journal, Key
-from belated.serve.store.opening import open_journal
+from belated.serve.store.opening import open_to_serve
 
 T = TypeVar("T")
 log = logging.getLogger("belated.service")
@@ -103,7 +103,7 @@ class Service:
 
         `make_snapshot` is called when a snapshot is due. Without it the writer saves one itself and stalls meanwhile.
         """
-        engine = Engine(open_journal(store, silence_timeout=SILENCE_TIMEOUT), max_open=quotas.max_open)
+        engine = Engine(open_to_serve(store, silence_timeout=SILENCE_TIMEOUT), max_open=quotas.max_open)
         return cls(engine, capacity=capacity, internal_keys=internal_keys, make_snapshot=make_snapshot, quotas=quotas)
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -149,6 +149,10 @@ class Journal(ABC):
     def size(self) -> int:
         """Return the bytes on disk."""
 
+    def require_durability(self) -> None:
+        """Raise StoreUnreachable while the store is set up so that a commit may not survive a crash of its machine."""
+        return
+
     @abstractmethod
     def reader(self) -> "Journal":
         """Open a read-only connection to the same store, for another thread."""

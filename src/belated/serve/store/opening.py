@@ -47,6 +47,17 @@ def open_journal(store: str | Path, *, silence_timeout: float | None = None) -> 
     return PostgresJournal(str(store), silence_timeout=silence_timeout)
 
 
+def open_to_serve(store: str | Path, *, silence_timeout: float | None = None) -> Journal:
+    """Open a journal for a server, which promises that what it acknowledges survives a crash."""
+    journal = open_journal(store, silence_timeout=silence_timeout)
+    try:
+        journal.require_durability()
+    except BaseException:
+        journal.close()
+        raise
+    return journal
+
+
 def migrate(store: str | Path) -> Iterator[str]:
     """Create the tables, or update them to this release. Yields a line for each step."""
     if not is_url(store):

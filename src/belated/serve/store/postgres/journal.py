@@ -1,6 +1,7 @@
 """The journal in PostgreSQL. Any number of servers on any number of machines read and write it at once."""
 
 import hashlib
+import logging
 import struct
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -63,6 +64,7 @@ RETURNING seq
 """  # noqa: S608
 DRAWN: Final = "SELECT coalesce(pg_sequence_last_value('places'), 0)"
 LAST: Final = 2**63 - 1
+log = logging.getLogger("belated.store")
 RETRIED: Final = (errors.SerializationFailure, errors.DeadlockDetected)
 COPIED: Final = {**TYPES, "kind": "smallint", **dict.fromkeys(("arm", "position", "revision"), "integer")}
 COPY: Final = f"COPY journal ({', '.join(UNNUMBERED)}, seq) FROM STDIN (FORMAT BINARY)"
@@ -138,6 +140,7 @@ class PostgresJournal(SQLJournal):
         self._link = Link(url, readonly=readonly, silence_timeout=silence_timeout, check=check_version)
         self._horizon, self._connection_number = Horizon(), 0
         self._newest: Entry | None = None  # the newest entry read or written
+        self._is_warned = False  # of full_page_writes
         with self._link.using("opened"):
             pass
 
@@ -292,6 +295,18 @@ class PostgresJournal(SQLJournal):
     def size(self) -> int:
         tables = "unnest(ARRAY['journal', 'snapshot_parts', 'keys']) AS name"
         return int(self._rows(f"SELECT sum(pg_total_relation_size(name::regclass)) FROM {tables}")[0][0])  # noqa: S608
+
+    def require_durability(self) -> None:
+        [(fsync, full_pages)] = self._rows("SELECT current_setting('fsync'), current_setting('full_page_writes')")
+        if fsync == "off":
+            raise StoreUnreachable(
+                f"the store {self._link.name} has fsync = off, so that a crash of its machine loses acknowledged "
+                "decisions. Set fsync = on in postgresql.conf and reload it."
+            )
+        if full_pages == "off" and not self._is_warned:
+            said = "PostgreSQL has full_page_writes = off. A crash of its machine may damage the store"
+            log.warning(said, extra={"store": self._link.name})
+        self._is_warned = full_pages == "off"
 
     def reader(self) -> Journal:
         return PostgresJournal(self._link.url, readonly=True, silence_timeout=self._link.silence_timeout)
