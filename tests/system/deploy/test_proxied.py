@@ -84,6 +84,17 @@ def test_with_a_key_the_same_proxy_is_answered(tmp_path: Path) -> None:
         assert through_nginx(tmp_path / "nginx", served, words).status_code == 200
 
 
+def test_a_system_that_does_not_tell_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert peers.can_tell()
+
+    def forbidden(*_: object) -> int:
+        raise PermissionError
+
+    monkeypatch.setattr(peers, "user_of", forbidden)
+    assert peers.is_own(("127.0.0.1", 1), ("127.0.0.1", 2)) is None
+    assert not peers.can_tell()  # the service warns when it starts
+
+
 # -- whose program it is --------------------------------------------------------------------------------------------
 
 

@@ -234,6 +234,42 @@ def test_half_requests_do_not_keep_others_out(port: int) -> None:
     assert is_well(port)
 
 
+def test_when_all_are_busy_a_new_one_is_asked_to_come_again(port: int) -> None:
+    streams = [call(port) for _ in range(20)]
+    for stream in streams:
+        stream.sendall(b"GET /v1/live HTTP/1.1\r\n" + HOST + b"\r\n")
+        assert stream.recv(65536).startswith(b"HTTP/1.1 200 ")
+    with call(port) as caller:
+        got = to_the_end(caller)
+        assert b"retry-after: 1" in got.lower()
+        assert problem(got)["status"] == 503
+    for stream in streams:
+        assert stream.recv(65536)  # it goes on
+        stream.close()
+    deadline = time.monotonic() + 5
+    while not is_well(port):
+        assert time.monotonic() < deadline
+
+
+FILES = """
+import resource, sys
+from belated.serve.process import json_logs
+from belated.serve.process.connections import allow_files
+json_logs.start()
+resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]), int(sys.argv[2])))
+allow_files(300)
+print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+"""
+
+
+@pytest.mark.parametrize(("soft", "hard", "allowed"), [(256, 1024, 500), (700, 1024, 700), (256, 400, 400)])
+def test_there_are_enough_files_for_all_connections(soft: int, hard: int, allowed: int) -> None:
+    command = [sys.executable, "-c", FILES, str(soft), str(hard)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
+    assert int(done.stdout) == allowed
+    assert ("too few open files" in done.stderr) == (allowed < 500)
+
+
 def test_the_server_keeps_connections_longer_than_nginx() -> None:
     """Otherwise nginx sends a request into a connection that the server is closing, and the caller gets 502."""
     for name in ("replicas.conf", "replicas-compose.conf"):

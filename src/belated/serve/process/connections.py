@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-import resource
 import socket
 import struct
+import sys
 import time
 from collections import deque
 from collections.abc import Iterable
@@ -209,6 +209,10 @@ def give_up_one(connections: Iterable[Any]) -> bool:
 
 def allow_files(connections: int) -> None:
     """Let this process open enough files for all connections. Warns if the system does not allow it."""
+    if sys.platform == "win32":  # it has no such limit
+        return
+    import resource  # noqa: PLC0415
+
     wanted = connections + OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
