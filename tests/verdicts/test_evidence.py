@@ -77,12 +77,15 @@ def test_the_evidence_of_every_pair_is_that_of_brute_force(game: Game) -> None:
 def test_a_limit_is_where_the_evidence_reaches_its_level(game: Game) -> None:
     everything = play(*game[:3], changes=game[3], unknown=game[4])
     evidence = everything.evidence
-    level = math.log(evidence.n_arms / 0.2)
+    k, low_level = evidence.n_arms, math.log(evidence.n_arms / 0.2)
+    high_level = math.log(
+        k * (k - 1) / 0.2
+    )  # over all leaders of an arm, both ends fail with 0.2 (k - 1) / k + 0.2 / k
     verdict = evidence.verdict(0.8)
     assert verdict.leader is not None
     for one in verdict.comparisons:
         ahead, behind = everything.better(verdict.leader, one.arm), everything.better(one.arm, verdict.leader)
-        for sums, limit in ((ahead, one.low), (behind, -one.high)):
+        for sums, limit, level in ((ahead, one.low, low_level), (behind, -one.high, high_level)):
             if abs(limit) < 1:
                 moved = [e - rate * limit * sums.size for e, rate in zip(sums.exponents, RATES, strict=True)]
                 assert log_mixture(moved) == pytest.approx(level, abs=1e-6)

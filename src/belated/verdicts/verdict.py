@@ -96,7 +96,7 @@ def verdict(evidence: "Evidence", confidence: float) -> Verdict:
     table = tabulate(evidence, arms)
     place = _leader(_first(table, _settled(evidence)), _best_mean(evidence, arms))[0]
     pairs = against_all(table, place)
-    found = _comparisons(arms, place, pairs, _best_prefix(table, place), math.log(evidence.n_arms), level)
+    found = _comparisons(arms, place, pairs, _best_prefix(table, place), evidence.n_arms, level)
     return Verdict(int(arms[place]), min(one.sure for one in found), level, *counts, tuple(found))
 
 
@@ -213,14 +213,20 @@ def _differences(table: Table, own: Floats, other: Floats, i: int) -> Floats:
 
 
 def _comparisons(
-    arms: Integers, place: int, whole: Pairs, best: Pairs, log_arms: float, confidence: float
+    arms: Integers, place: int, whole: Pairs, best: Pairs, n_arms: int, confidence: float
 ) -> list[Comparison]:
-    """Each side of an interval fails with a chance of at most (1 - confidence) / arms, for all prefixes together."""
+    """Compare each arm with the leader.
+
+    For k arms the low end of a pair fails with a chance of at most (1 - confidence) / k, for all prefixes together. The
+    high end takes k - 1 times less. So the interval of an arm holds with the confidence, whoever leads.
+    """
+    log_arms = math.log(n_arms)
     log_level = log_arms - math.log1p(-confidence)
+    high_level = log_level + math.log(n_arms - 1)
     sure = 1 - np.exp(np.minimum(0.0, log_arms - log_evidence(best.lead)))
     with np.errstate(divide="ignore"):
         low = np.maximum(-1.0, (best.lead.first - excesses(best.lead, log_level)) / best.sizes)
-        highs = [(excesses(one.lag, log_level) - one.lag.first) / one.sizes for one in (whole, best)]
+        highs = [(excesses(one.lag, high_level) - one.lag.first) / one.sizes for one in (whole, best)]
     high = np.maximum(low, np.minimum(1.0, np.minimum(*highs)))  # they may cross if a difference changes
     swing = -(whole.lead.first + whole.lag.first) / np.where(whole.sizes > 0, whole.sizes, 1.0)
     middle = np.where(np.isnan(whole.differences), (low + high) / 2, whole.differences)
