@@ -131,6 +131,8 @@ TUNINGS: tuple[tunings.Tuning, ...] = (
     tunings.Simple(),
     tunings.Tsallis(),
     tunings.AdaptiveExp3(),
+    tunings.Exp3(0.05),
+    tunings.Exp3(0.5),
 )
 COVERAGE_GAMES = 200
 

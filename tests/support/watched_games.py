@@ -13,7 +13,7 @@ import numpy as np
 from belated import kernels
 from belated.arrays import Floats, Integers
 from belated.learner.state import blank, blank_bets
-from belated.tunings import AdaptiveExp3, Simple, Tsallis, Tuning, proper_patience
+from belated.tunings import AdaptiveExp3, Exp3, Simple, Tsallis, Tuning, proper_patience
 from belated.verdicts import blocks
 from tests.support.watched_pairs import (
     BOUND,
@@ -217,7 +217,7 @@ def _play(
     at, told = -1, 0
     for t in range(n):
         backlog = clocks[0].backlog + clocks[0].counted - clocks[0].late_counted
-        alpha, beta = slopes[0] * math.sqrt(t + 1), math.sqrt(slopes[1] * (t + 1) + slopes[2] * backlog)
+        alpha, beta = slopes[0] * math.sqrt(t + 1), math.sqrt(slopes[1] * (t + 1) + slopes[2] * backlog + slopes[3])
         drawn = kernels.solve_and_decide(clocks, ledger, policies, cdf, patience, uniforms[t], alpha, beta, 1)
         kept.arms[t], kept.chances[t] = drawn[1], drawn[2]
         xs[t] = policies[clocks[0].shadow.played, kernels.X]
@@ -239,17 +239,19 @@ def _play(
 
 
 def slopes_of(tuning: Tuning, k: int) -> Floats:
-    """a, b and c of alpha = a sqrt(t), beta = sqrt(b t + c D), checked against the tuning."""
+    """a, b, c and d of alpha = a sqrt(t), beta = sqrt(b t + c D + d), checked against the tuning."""
     log_k, scale = math.log(k), float(getattr(tuning, "scale", 1.0))
-    slopes = [1.0, 0.0, scale**2 / log_k]
+    slopes = [1.0, 0.0, scale**2 / log_k, 0.0]
     if isinstance(tuning, Simple):
         slopes[2] *= 2
     elif isinstance(tuning, Tsallis):
         slopes[2] = 0.0
     elif isinstance(tuning, AdaptiveExp3):
-        slopes = [0.0, scale**2 * k / log_k, 2 * scale**2 / log_k]
+        slopes = [0.0, scale**2 * k / log_k, 2 * scale**2 / log_k, 0.0]
+    elif isinstance(tuning, Exp3):
+        slopes = [0.0, 0.0, 0.0, 1 / tuning.eta**2]
     wanted = tuning.rates(k, 7, 3, 11)
-    given = slopes[0] * math.sqrt(7), math.sqrt(7 * slopes[1] + 11 * slopes[2])
+    given = slopes[0] * math.sqrt(7), math.sqrt(7 * slopes[1] + 11 * slopes[2] + slopes[3])
     if not np.allclose(wanted, given):
         raise ValueError(f"the rates of {tuning!r} have another form")
     return np.array(slopes)
