@@ -15,7 +15,7 @@ from belated.serve.domain.settings import ArmChange, OutcomeChoice, Settings
 from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.engine.engine import Engine
 from belated.serve.engine.feedback import look_up
-from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Tell
+from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Hidden, Tell
 from belated.serve.service.views import StoreView
 from belated.serve.store.journal import Journal
 from belated.serve.store.sqlite.journal import SQLiteJournal
@@ -67,7 +67,11 @@ class Driven:
         self.start()
 
     def do(self, request: Any) -> Any:
+        """Process a request. If it needs a hidden entry, it tries once more, as if its wait were over."""
         [result] = self.engine.process([request])
+        if isinstance(result, Hidden):
+            self.engine.catch_up()
+            [result] = self.engine.resume([(request, result)], may_wait=False)
         return result
 
     def create(self, name: str = "layout", arms: tuple[str, ...] = ("a", "b", "c"), **settings: Any) -> Experiment:
