@@ -158,7 +158,7 @@ def logarithms(arrays: Arrays) -> Floats:
     return np.asarray(sums[:-1] + sums[-1] + missing * np.log1p(-kernels.GRID)).T
 
 
-def run_bounds(logs: Floats, surprise: float) -> Floats:
+def run_bounds(logs: Floats, surprise: float | Floats) -> Floats:
     """For each column, the regret R at which the average over g of exp(logs_g + g R) is exp(surprise).
 
     With surprise = ln(1 / delta), the average stays below that at all times with probability 1 - delta. So the regret

@@ -119,13 +119,14 @@ def _share(number: int) -> float:
 
 def run_bound(state: State, confidence: float, arm: int | None) -> float:
     """The bound on this run's regret over all stretches, against the best arm of each, or against one arm."""
-    delta, arrays, total, number = 1 - confidence, arrays_of(state), 0.0, 1
+    delta, arrays, total, past = 1 - confidence, arrays_of(state), 0.0, state.stretch.bounds
     if arm is not None:
         return float(certificates.run_bounds(certificates.logarithms(arrays)[:, [arm]], -math.log(delta))[0])
-    for log_arms, *logs in state.stretch.bounds:
-        surprise = log_arms - math.log(delta * _share(number))
-        total += max(0.0, float(certificates.run_bounds(np.array([logs]).T, surprise)[0]))
-        number += 1
+    if past:  # all at once, because there may be many
+        surprises = [log_arms - math.log(delta * _share(place)) for place, (log_arms, *_) in enumerate(past, 1)]
+        found = certificates.run_bounds(np.array([logs for _, *logs in past]).T, np.array(surprises))
+        total = sum(np.maximum(found, 0.0).tolist())
+    number = len(past) + 1
     if arrays.is_trivial:
         return total
     surprise = math.log(arrays.n_arms / (delta * _share(number)))

@@ -38,6 +38,13 @@ class Block:
     open_squares: list[float]  # of their squares
     open_cubes: list[float]  # and of their cubes
 
+    def copy(self) -> "Block":
+        """A copy that does not change with this one. The means and the reference of a block never change."""
+        sums = (self.weights, self.sums, self.squares, self.cubes, self.open_weights, self.open_squares)
+        rest = self.counted, self.paused, self.open.copy(), *(one.copy() for one in sums), self.open_cubes.copy()
+        fixed = self.first, self.known, self.centre, self.means, self.reference
+        return Block(*fixed, self.lowest, *rest)  # `lowest` is replaced, never changed
+
 
 def new_block(first: int, known: int, centre: float, means: list[float], reference: list[float]) -> Block:
     """A block without decisions."""

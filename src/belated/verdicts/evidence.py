@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from belated.errors import InvalidInput
@@ -229,6 +229,12 @@ class Evidence:
         self.totals[arm] += sign * outcome
         self.squares[arm] += sign * centred**2
         self.cubes[arm] += sign * centred**3
+
+    def copy(self) -> Self:
+        """A copy that does not change with this one."""
+        names = "active", "gap_starts", "gap_ends", "known", "totals", "squares", "cubes"
+        lists = {name: list(getattr(self, name)) for name in names}
+        return replace(self, blocks=[block.copy() for block in self.blocks], **lists)
 
     def verdict(self, confidence: float = 0.95) -> looks.Verdict:
         """Which active arm is the best, and how sure that is. Takes O(arms x blocks) and changes nothing."""

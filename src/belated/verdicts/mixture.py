@@ -18,6 +18,7 @@ STEEPEST: Final = 0.95  # rates with l B above this do not count
 RATES: Final = 3.0 * 1.6 ** -np.arange(24.0)  # 3 ... 6e-5
 LOG_WEIGHTS: Final = -1.5 * np.log(np.arange(24) + 3.0) - np.log(np.sum((np.arange(24) + 3.0) ** -1.5))
 MOST_STEPS: Final = 100
+ROWS: Final = 2048  # at once, so that they stay in the processor's cache
 CLOSE: Final = 1e-10  # to the logarithm of the level
 
 
@@ -32,18 +33,26 @@ class Powers(NamedTuple):
 
 def _fixed_parts(powers: Powers) -> Floats:
     """The exponents of all rates without l S. A rate that does not count has -inf."""
-    bound = powers.bound[:, None]
-    steps = RATES * bound
+    bounds, place = np.unique(powers.bound, return_inverse=True)  # many rows share a bound
+    steps = RATES * bounds[:, None]
     is_allowed = steps <= STEEPEST
     steps = np.where(is_allowed, steps, 0.0)
-    squares, cubes = powers.second[:, None] / bound**2, powers.third[:, None] / bound**3
-    exponents = 0.5 * np.log1p(-(steps**2)) * squares + (np.arctanh(steps) - steps) * cubes
-    return np.where(is_allowed, LOG_WEIGHTS + exponents, -np.inf)
+    weights = np.where(is_allowed, LOG_WEIGHTS, -np.inf)
+    for_squares, for_cubes = 0.5 * np.log1p(-(steps**2)), np.arctanh(steps) - steps
+    squares, cubes = powers.second / powers.bound**2, powers.third / powers.bound**3
+    return np.asarray(weights[place] + (for_squares[place] * squares[:, None] + for_cubes[place] * cubes[:, None]))
 
 
 def log_evidence(powers: Powers) -> Floats:
     """The logarithm of the evidence of each row that the means of its terms are not all <= 0."""
-    return np.asarray(np.logaddexp.reduce(_fixed_parts(powers) + RATES * powers.first[:, None], axis=1))
+    parts = [Powers(*(column[at : at + ROWS] for column in powers)) for at in range(0, powers.first.size, ROWS)]
+    return np.concatenate([_log_evidence(part) for part in parts])
+
+
+def _log_evidence(powers: Powers) -> Floats:
+    exponents = _fixed_parts(powers) + RATES * powers.first[:, None]
+    most = exponents.max(axis=1)
+    return np.asarray(most + np.log(np.exp(exponents - most[:, None]).sum(axis=1)))
 
 
 def excesses(powers: Powers, log_level: float) -> Floats:

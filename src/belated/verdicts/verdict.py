@@ -172,10 +172,18 @@ def against_all(table: Table, i: int, *, so_far: bool = False) -> Pairs:
     widest = largest(np.where(is_pair, weights * np.maximum(c, 1 - c), 0.0))
     bound = np.where(widest > 0, widest, 1.0)
     best, worst = _powers(table, -c), _powers(table, 1 - c)
-    lead = [total(other**p * best[p] + (-own) ** p * worst[p][:, [i]]) for p in (1, 2, 3)]
-    lag = [total(own**p * best[p][:, [i]] + (-other) ** p * worst[p]) for p in (1, 2, 3)]
+    mine, theirs = _first_powers(own), _first_powers(other)
+    sign = {1: -1.0, 2: 1.0, 3: -1.0}
+    lead = [total(theirs[p] * best[p] + sign[p] * mine[p] * worst[p][:, [i]]) for p in (1, 2, 3)]
+    lag = [total(mine[p] * best[p][:, [i]] + sign[p] * theirs[p] * worst[p]) for p in (1, 2, 3)]
     sizes = total(np.where(is_pair, own * r[:, [i]] * table.counted, 0.0))
     return Pairs(Powers(bound, *lead), Powers(bound, *lag), sizes, _differences(table, own, other, i))
+
+
+def _first_powers(values: Floats) -> dict[int, Floats]:
+    """The first three powers. Multiplying is ten times faster than raising to a power."""
+    squares = values * values
+    return {1: values, 2: squares, 3: squares * values}
 
 
 def _sum(rows: Floats) -> Floats:
@@ -196,10 +204,11 @@ def _largest_so_far(rows: Floats) -> Floats:
 
 def _powers(table: Table, centred: Floats) -> dict[int, Floats]:
     """The sums of the powers of weight (outcome - c), if each open decision has this outcome - c."""
+    powers = _first_powers(centred)
     return {
-        1: table.sums + centred * table.open_weights,
-        2: table.squares + centred**2 * table.open_squares,
-        3: table.cubes + centred**3 * table.open_cubes,
+        1: table.sums + powers[1] * table.open_weights,
+        2: table.squares + powers[2] * table.open_squares,
+        3: table.cubes + powers[3] * table.open_cubes,
     }
 
 
@@ -243,8 +252,9 @@ def means(evidence: "Evidence", confidence: float) -> list[MeanInterval | None]:
     squares, cubes, waiting = np.array(evidence.squares), np.array(evidence.cubes), n_open.sum(0).astype(np.int64)
     bound = np.maximum(centres, 1 - centres).max(0, initial=0.5)
     lowest, highest = -centres, 1 - centres  # the terms of open decisions
-    below = Powers(bound, zero, squares + (n_open * lowest**2).sum(0), cubes + (n_open * lowest**3).sum(0))
-    above = Powers(bound, zero, squares + (n_open * highest**2).sum(0), -cubes - (n_open * highest**3).sum(0))
+    (_, low2, low3), (_, high2, high3) = _first_powers(lowest).values(), _first_powers(highest).values()
+    below = Powers(bound, zero, squares + (n_open * low2).sum(0), cubes + (n_open * low3).sum(0))
+    above = Powers(bound, zero, squares + (n_open * high2).sum(0), -cubes - (n_open * high3).sum(0))
     sizes = np.maximum(1, known + waiting)
     low = np.maximum(0.0, (totals - excesses(below, log_level)) / sizes)
     high = np.minimum(1.0, (totals + waiting + excesses(above, log_level)) / sizes)
@@ -255,6 +265,8 @@ def means(evidence: "Evidence", confidence: float) -> list[MeanInterval | None]:
 
 def _rows(evidence: "Evidence", field: str, missing: float) -> Floats:
     """A field of all blocks as an array with a column for each arm. Arms that came later have the value `missing`."""
-    n_arms = evidence.n_arms
-    lists = [getattr(block, field) for block in evidence.blocks]
-    return np.array([row + [missing] * (n_arms - len(row)) for row in lists], float).reshape(-1, n_arms)
+    found = np.full((len(evidence.blocks), evidence.n_arms), missing)
+    for place, block in enumerate(evidence.blocks):  # one by one, so that other threads get their turn in between
+        row = getattr(block, field)
+        found[place, : len(row)] = row
+    return found

@@ -312,14 +312,30 @@ class Experiment:
         total = max(0.0, found.known + found.open + self.more_measured)
         known = min(max(0.0, found.known + self.more_measured), total)
         bound = min(most, self.learner.regret_bound(CONFIDENCE) + self.more_measured * DEAREST)
-        return Costs(known, total - known, bound, self.learner.certificate("any") + self.more_proven)
+        return Costs(known, total - known, bound, self.proven())
+
+    def proven(self) -> float:
+        """Return the limit for the mean cost over runs."""
+        return self.learner.certificate("any") + self.more_proven
+
+    def _mark(self) -> tuple[int, ...]:
+        return *msgspec.structs.astuple(self.counts), self.era.seq
+
+    @property
+    def is_looked_at(self) -> bool:
+        """Whether nothing has changed since the last look."""
+        return self._looked is not None and self._looked.mark == self._mark()
 
     def look(self) -> Look:
-        """Return what the evidence says. That takes some milliseconds, so it is kept until something changes."""
-        mark = *msgspec.structs.astuple(self.counts), self.era.seq
-        if self._looked is None or self._looked.mark != mark:
-            self._looked = Look(mark, self.evidence.verdict(), self.evidence.means())
-        return self._looked
+        """Return what the evidence says. It is kept until something changes, because with many arms it takes long."""
+        looked, mark = self._looked, self._mark()  # read once, because a view may remember a look meanwhile
+        if looked is None or looked.mark != mark:
+            self._looked = looked = Look(mark, self.evidence.verdict(), self.evidence.means())
+        return looked
+
+    def remember(self, look: Look) -> None:
+        """Keep what a copy of this experiment has found. It is used only while nothing has changed since."""
+        self._looked = look
 
     def best(self) -> int | None:
         """Return the arm to show if the experiment ends now, or None if nothing is known."""
