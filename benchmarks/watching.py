@@ -56,7 +56,7 @@ def watched(served: Served, number: int) -> Iterator[list[int]]:
     """Open dashboards in another process. The list has the bytes that they got, at the end."""
     command = [sys.executable, "-c", WATCHER, served.url + LIVE, str(number)]
     pipe: Any = subprocess.PIPE
-    process, got = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True), list[int]()  # noqa: S603
+    process, got = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True), list[int]()
     time.sleep(1.5)  # until all have their first document
     try:
         yield got

@@ -14,9 +14,9 @@ from belated.serve.store.journal import Key
 from belated.serve.store.opening import open_journal
 from belated.serve.store.sqlite import schema
 from belated.serve.store.sqlite.journal import SQLiteJournal
-from belated.serve.store.sqlite.schema import SCHEMA_VERSION
+from belated.serve.store.sqlite.schema import SCHEMA_VERSION, migrate
 from belated.serve.store.verify import verify
-from belated.testing.entries import created, decided
+from belated.testing.entries import created, decided, outcome
 from belated.testing.journal_contract import JournalContract, OpenStore
 from tests.support.engines import Driven
 from tests.support.memory_journal import MemoryJournal, MemoryStore
@@ -42,6 +42,34 @@ def test_a_reader_sees_nothing_of_an_append_that_is_not_committed(tmp_path: Path
     journal.append([decided(1, 1), decided(1, 2)])
     assert seen == [1]
     assert reader.last() == 3
+
+
+@pytest.mark.parametrize("page", ["decisions", "outcomes", "events"])
+def test_a_page_is_found_by_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str) -> None:
+    """Without one a page of a small experiment would read the whole journal."""
+    journal, asked = SQLiteJournal(tmp_path / "belated.db"), list[Any]()
+    rows = journal._rows
+    monkeypatch.setattr(journal, "_rows", lambda sql, values: [asked.append((sql, values))] * 0)
+    getattr(journal, page)(1, 0, 100)
+    [(sql, values)] = asked
+    plan = [row[3] for row in rows(f"EXPLAIN QUERY PLAN {sql}", values)]
+    assert f"USING INDEX {page} (experiment=? AND seq>?)" in plan[0]
+    assert not any("SCAN" in line or "TEMP B-TREE" in line for line in plan)
+
+
+def test_a_store_without_the_newest_index_opens_and_gets_it_from_migrate(tmp_path: Path) -> None:
+    """Servers of an older release may go on with the same store, so the schema keeps its version."""
+    path = tmp_path / "belated.db"
+    SQLiteJournal(path).close()
+    with sqlite3.connect(path) as database:
+        database.execute("DROP INDEX outcomes")
+    database.close()
+    journal = SQLiteJournal(path)
+    journal.append([created("one"), decided(1, 1), outcome(2)])
+    assert [entry.seq for entry in journal.outcomes(1, 0, 10)] == [3]
+    assert list(migrate(path)) == ["index outcomes"]
+    assert list(migrate(path)) == []
+    assert [entry.seq for entry in journal.outcomes(1, 0, 10)] == [3]
 
 
 def foreign_database(path: Path) -> None:

@@ -21,7 +21,8 @@ from belated.serve.store.journal import Conflict, Journal, Key, Rejected
 from belated.serve.store.opening import open_journal, shown
 from belated.serve.store.postgres.journal import PostgresJournal
 from belated.serve.store.postgres.notices import is_doubtful
-from belated.testing.entries import decided, event, outcome
+from belated.serve.store.postgres.schema import migrate
+from belated.testing.entries import created, decided, event, outcome
 from tests.support.journals import Slow
 from tests.support.postgres import PASSWORD, ROLE, Cluster, connect
 from tests.support.relay import relay_to
@@ -352,6 +353,34 @@ def test_damage_is_found(database: str, journal: Journal) -> None:
     with pytest.raises(StoreError, match=r"`places` .* is behind"):
         journal.append([decided(1, 3)] * 2)
     assert journal.last() == 5
+
+
+@pytest.mark.parametrize("page", ["decisions", "outcomes", "events"])
+def test_a_page_is_found_by_an_index(
+    database: str, journal: PostgresJournal, monkeypatch: pytest.MonkeyPatch, page: str
+) -> None:
+    """Without one a page of a small experiment would read the whole journal."""
+    journal.append([created("two"), *(decided(1, number) for number in range(1, 20_001))])
+    journal.append([outcome(3 + number) for number in range(10_000)])
+    asked = list[str]()
+    monkeypatch.setattr(journal, "_rows", lambda sql, _values: [asked.append(sql)] * 0)
+    getattr(journal, page)(2, 0, 100)
+    with closing(connect(database)) as connection:
+        connection.execute("ANALYZE journal")
+        connection.execute(f"PREPARE page AS {asked[0]}".encode())
+        for mode in ("force_custom_plan", "force_generic_plan"):
+            connection.execute(f"SET plan_cache_mode = {mode}".encode())
+            plan = "\n".join(row[0] for row in connection.execute("EXPLAIN EXECUTE page (2, 0, 100)").fetchall())
+            assert f"Index Scan using {page} on journal" in plan, plan
+            assert "Seq Scan" not in plan
+
+
+def test_an_interrupted_index_is_made_again(cluster: Cluster, database: str, journal: Journal) -> None:
+    assert list(migrate(database)) == []
+    with closing(cluster.admin(database.rpartition("/")[2])) as admin:
+        admin.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'belated.outcomes'::regclass")
+    assert list(migrate(database)) == ["index outcomes"]
+    assert journal.check() == []
 
 
 def test_an_invalid_index_is_found(cluster: Cluster, database: str, journal: Journal) -> None:

@@ -23,6 +23,8 @@ CREATE INDEX events ON journal (experiment, seq) WHERE body IS NOT NULL;
 ONE_EVENT: Final = """
 CREATE UNIQUE INDEX one_event ON journal (experiment, revision) WHERE body IS NOT NULL AND revision IS NOT NULL;
 """
+READING_INDEXES: Final = {"outcomes": "ON journal (experiment, seq) WHERE decision IS NOT NULL"}
+"""Indexes that only make reading faster. A store without them works, so they need no version of the schema."""
 # Statements name their columns, because a newer release may have added some to a store in use.
 ENTRY: Final = f"SELECT {', '.join(COLUMNS)} FROM journal"  # noqa: S608
 FOUND: Final = (
@@ -117,6 +119,7 @@ class SQLJournal(Journal):
     """The reading half of a journal in an SQL database. A store says how to run a statement."""
 
     joined: str  # FOUND, joined with the newest outcome o of the decision d
+    page = "{0}experiment = $1 AND {0}seq > $2 ORDER BY {0}seq LIMIT $3"  # where {0} names the table
 
     @abstractmethod
     def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
@@ -132,19 +135,17 @@ class SQLJournal(Journal):
         return int(self._rows("SELECT coalesce(max(seq), 0) FROM journal")[0][0])
 
     def decisions(self, experiment: int, after: int, limit: int) -> list[Found]:
-        where = f"WHERE d.experiment = $1 AND d.seq > $2 AND d.kind = {DECIDED} ORDER BY d.seq LIMIT $3"
+        where = f"WHERE d.kind = {DECIDED} AND {self.page.format('d.')}"
         return list(map(found_of, self._rows(f"{self.joined} {where}", (experiment, after, limit))))
 
     def outcomes(self, experiment: int, after: int, limit: int) -> list[Entry]:
-        where = "experiment = $1 AND seq > $2 AND decision IS NOT NULL ORDER BY seq LIMIT $3"
-        return self._entries(where, experiment, after, limit)
+        return self._entries(f"decision IS NOT NULL AND {self.page.format('')}", experiment, after, limit)
 
     def history(self, decision: int) -> list[Entry]:
         return self._entries("decision = $1 ORDER BY revision", decision)
 
     def events(self, experiment: int, after: int, limit: int) -> list[Entry]:
-        where = "experiment = $1 AND seq > $2 AND body IS NOT NULL ORDER BY seq LIMIT $3"
-        return self._entries(where, experiment, after, limit)
+        return self._entries(f"body IS NOT NULL AND {self.page.format('')}", experiment, after, limit)
 
     def keys(self) -> list[Key]:
         columns = ", ".join(Key._fields)

@@ -135,6 +135,9 @@ class PostgresJournal(SQLJournal):
 
     kind = "postgresql"
     joined = f"{FOUND} LATERAL ({ENTRY} WHERE decision = d.seq ORDER BY revision DESC LIMIT 1) o ON true"
+    # Only an index by experiment gives this order. Otherwise a plan for any experiment may go through the whole journal
+    # by its primary key, because it does not know that this experiment is small.
+    page = "({0}experiment, {0}seq) > ($1, $2) AND {0}experiment <= $1 ORDER BY {0}experiment, {0}seq LIMIT $3"
 
     def __init__(self, url: str, *, readonly: bool = False, silence_timeout: float | None = None) -> None:
         self._link = Link(url, readonly=readonly, silence_timeout=silence_timeout, check=check_version)

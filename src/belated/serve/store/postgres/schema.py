@@ -1,14 +1,16 @@
 """Creates and migrates the tables in PostgreSQL."""
 
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Final, NamedTuple
 
 from belated.errors import StoreError
 from belated.serve.store.postgres.connection import SCHEMA, Connection, Link
-from belated.serve.store.sql import INDEXES, ONE_EVENT
+from belated.serve.store.sql import INDEXES, ONE_EVENT, READING_INDEXES
 
 LOCK: Final = 0x42656C61  # "Bela", the lock that makes two migrations take turns
+LOCK_POLL: Final = 0.05  # seconds
 STEPS: Final = (
     f"""
 CREATE TABLE version (number integer NOT NULL);
@@ -82,7 +84,9 @@ def migrate(url: str) -> Iterator[str]:
     """Update the database to this release, each step in a transaction. Yields a line for each step."""
     link = Link(url)
     with closing(link), link.using("migrated") as connection:
-        connection.execute("SELECT pg_advisory_lock($1)", (LOCK,))  # later transactions see what another migration did
+        # a statement that waits for the lock would make the other migration wait for it, when that creates an index
+        while connection.execute("SELECT pg_try_advisory_lock($1)", (LOCK,)).fetchall() == [(False,)]:
+            time.sleep(LOCK_POLL)
         check_not_newer(version_of(connection), link.name)
         for number, step in enumerate(STEPS, 1):
             if version_of(connection).number < number:
@@ -90,6 +94,20 @@ def migrate(url: str) -> Iterator[str]:
                     _run(connection, step)
                     _stamp(connection, number)
                 yield f"schema version {number}"
+        yield from _add_indexes(connection)
+
+
+def _add_indexes(connection: Connection) -> Iterator[str]:
+    """Create the indexes for readers that are missing, while servers go on writing. Yields a line for each."""
+    for name, on in READING_INDEXES.items():
+        found = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)"
+        state = connection.execute(found, (f"{SCHEMA}.{name}",)).fetchall()
+        if state == [(True,)]:
+            continue
+        if state:  # an earlier migration was interrupted
+            connection.execute(f"DROP INDEX CONCURRENTLY {name}".encode())
+        connection.execute(f"CREATE INDEX CONCURRENTLY {name} {on}".encode())
+        yield f"index {name}"
 
 
 def _stamp(connection: Connection, number: int) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 import apsw
 
 from belated.errors import StoreError
-from belated.serve.store.sql import CREATED, INDEXES, ONE_EVENT
+from belated.serve.store.sql import CREATED, INDEXES, ONE_EVENT, READING_INDEXES
 
 APPLICATION: Final = 0x42656C61  # "Bela" marks the file as ours
 BUSY_TIMEOUT: Final = 10.0  # seconds to wait for other processes
@@ -141,6 +141,15 @@ def create(db: apsw.Connection) -> None:
     with transaction(db):
         if not db.execute("SELECT count(*) FROM sqlite_schema").get:
             db.execute("".join(STEPS) + _stamp(db, SCHEMA_VERSION)).fetchall()
+            list(_add_indexes(db))
+
+
+def _add_indexes(db: apsw.Connection) -> Iterator[str]:
+    """Create the indexes for readers that are missing. Yields a line for each."""
+    for name, on in READING_INDEXES.items():
+        if not db.execute("SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND name = ?", (name,)).get:
+            db.execute(f"CREATE INDEX {name} {on}").fetchall()
+            yield f"index {name}"
 
 
 def migrate(path: Path) -> Iterator[str]:
@@ -157,6 +166,9 @@ def migrate(path: Path) -> Iterator[str]:
                         db.execute(f"{step}; {_stamp(db, number)}").fetchall()
                 if is_due:
                     yield f"schema version {number}"
+            with transaction(db):
+                added = list(_add_indexes(db))
+            yield from added
         finally:
             db.close()
     except apsw.Error as error:
