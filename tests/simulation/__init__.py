@@ -1,0 +1,5 @@
+"""A simulation of the whole service in one thread, driven by a seed.
+
+Real: engines, folds, drawing, judging reports, ending waits, loading, verifying, and the learners.
+Simulated: the database, connections to it, the network to clients, clocks, crashes, and time itself.
+"""

@@ -1,0 +1,168 @@
+"""What must be true at the end, when everything has been repaired and everybody has caught up."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from belated.serve.domain.entries import Entry, EntryKind
+from belated.serve.domain.experiment import Experiment
+from belated.serve.domain.fold import Fold
+from belated.serve.domain.settings import ArmChange, Settings, stored_settings
+from belated.serve.domain.timestamps import MICROSECONDS
+from belated.serve.engine.engine import Engine
+from belated.serve.store.verify import verify
+from tests.simulation.database import Database
+from tests.simulation.faults import AMENDS_ONCE
+from tests.simulation.journal import SimulatedJournal
+from tests.simulation.model import KINDS, Model, require
+
+ALL = 10**9
+
+
+def audit(database: Database, model: Model, engines: Sequence[Engine]) -> None:
+    """Check everything. Raises a Violation."""
+    entries = database.after(0, ALL, ALL)
+    check_states(entries, model, engines)
+    check_times(entries)
+    found = verify(SimulatedJournal(database))
+    require(not found.problems, f"verify finds {found.problems}")
+    require(found.unchecked == 0, f"verify could not check {found.unchecked} decisions")
+    fold = engines[0].fold
+    for number, experiment in fold.experiments.items():
+        own = [entry for entry in entries if entry.experiment == number]
+        check_counts(experiment, own)
+        check_events(experiment, own)
+        check_waits(experiment.settings, own)
+        check_outcomes(own, model)
+        check_keys(experiment.name, own, model)
+        check_keyless(experiment.name, own, model)
+    for (name, key), said in model.answers.items():
+        kept = [database.entries[seq] for seq in database.requests.get((database.names[name], key), [])]
+        require(len(kept) == len(said), f"the key {key} of {name} was answered, but has {len(kept)} decisions")
+
+
+def check_states(entries: Sequence[Entry], model: Model, engines: Sequence[Engine]) -> None:
+    """Every state that any server ever had, and saved, is the fold of the journal from its beginning."""
+    marks, fold = dict(model.marks), Fold()
+    require(marks.pop(0, Fold().snapshot().state) == Fold().snapshot().state, "the state before all entries is empty")
+    for entry in entries:
+        fold.apply([entry])
+        if entry.seq in marks:
+            require(marks.pop(entry.seq) == fold.snapshot().state, f"a server had another state after {entry.seq}")
+    require(not marks, f"a server had a state after {sorted(marks)}, where there is no entry")
+    for engine in engines:
+        require(engine.fold.seq == fold.seq, f"a server is at entry {engine.fold.seq}, the journal at {fold.seq}")
+        require(engine.fold.snapshot() == fold.snapshot(), f"a server differs from the journal after {fold.seq}")
+
+
+def check_times(entries: Sequence[Entry]) -> None:
+    """No decision is dated before anything that its server had read."""
+    newest, times = 0, dict[int, int]()
+    for entry in entries:
+        newest = times[entry.seq] = max(newest, entry.at)
+        if entry.kind is EntryKind.DECIDED:
+            seen = times.get(entry.seen or 0)
+            require(seen is not None, f"decision {entry.seq} has seen {entry.seen}, which does not exist")
+            require(entry.at >= (seen or 0), f"decision {entry.seq} is dated before what it has seen")
+
+
+def check_counts(experiment: Experiment, own: Sequence[Entry]) -> None:
+    """Counts are those of the entries."""
+    kinds = Counter(entry.kind for entry in own)
+    names = {"decisions": EntryKind.DECIDED, "reported": EntryKind.REPORTED, "expired": EntryKind.EXPIRED}
+    names |= {"late": EntryKind.LATE, "amended": EntryKind.AMENDED}
+    for name, kind in names.items():
+        counted = getattr(experiment.counts, name)
+        require(counted == kinds[kind], f"{experiment.name} counts {counted} {name}, the journal has {kinds[kind]}")
+    chosen = Counter(entry.arm for entry in own if entry.kind is EntryKind.DECIDED)
+    require(experiment.chosen == [chosen[arm] for arm in range(len(experiment.arms))], "decisions by arm")
+    told = Counter(entry.arm for entry in own if entry.kind in (EntryKind.REPORTED, EntryKind.LATE))
+    require(experiment.reports == [told[arm] for arm in range(len(experiment.arms))], "reports by arm")
+
+
+def check_events(experiment: Experiment, own: Sequence[Entry]) -> None:
+    """Changes come one after another, and no decision was drawn from arms that its server knew to be gone."""
+    arms, active, revision, closed = list[str](), set[int](), -1, 0
+    eras: list[tuple[int, set[int]]] = []
+    for entry in own:
+        if entry.kind in (EntryKind.CREATED, EntryKind.ARMS, EntryKind.CLOSED):
+            require(entry.revision == revision + 1, f"event {entry.seq} has revision {entry.revision} after {revision}")
+            revision = entry.revision or 0
+        if entry.kind is EntryKind.CREATED:
+            arms = list(stored_settings(entry.body or b"").arms)
+            active = set(range(len(arms)))
+        elif entry.kind is EntryKind.ARMS:
+            change = msgspec.json.decode(entry.body or b"", type=ArmChange)
+            arms += [name for name in change.add if name not in arms]
+            active = (active - {arms.index(name) for name in change.retire}) | {arms.index(one) for one in change.add}
+        elif entry.kind is EntryKind.CLOSED:
+            require(not closed, f"{experiment.name} was closed twice")
+            closed = entry.seq
+        eras.append((entry.seq, active))
+        if entry.kind is EntryKind.DECIDED:
+            seen = entry.seen or 0
+            require(seen >= experiment.seq, f"decision {entry.seq} has seen {seen}, before its experiment began")
+            known = [era for seq, era in eras if seq <= seen][-1]
+            require(entry.arm in known, f"decision {entry.seq} has arm {entry.arm}, of {sorted(known)}")
+            require(not closed or seen < closed, f"decision {entry.seq} was made after the closing")
+    now = {experiment.arms[arm] for arm in experiment.era.arms}
+    require(now == {arms[arm] for arm in active}, f"{experiment.name} has the arms {sorted(now)}")
+
+
+def check_waits(settings: Settings, own: Sequence[Entry]) -> None:
+    """No wait ends early, and at the end none is left. The model has seen that all dates are true."""
+    wait = None if settings.reward_wait is None else round(settings.reward_wait * MICROSECONDS)
+    made = {entry.seq for entry in own if entry.kind is EntryKind.DECIDED}
+    for entry in own:
+        if entry.kind is EntryKind.EXPIRED:
+            require(wait is not None, f"entry {entry.seq} ends a wait that has no end")
+            require(entry.at - (entry.decided_at or 0) >= (wait or 0), f"entry {entry.seq} ends a wait early")
+            require(entry.value == settings.default_outcome, f"entry {entry.seq} has the default {entry.value}")
+        if entry.decision is not None:
+            made.discard(entry.decision)
+    require(wait is None or not made, f"decisions {sorted(made)} of {settings.name} still wait")
+
+
+def check_outcomes(own: Sequence[Entry], model: Model) -> None:
+    """Each decision has one first outcome. All others replace one, and all were sent. None came twice."""
+    histories: dict[int, list[Entry]] = {entry.seq: [] for entry in own if entry.kind is EntryKind.DECIDED}
+    for entry in own:
+        if entry.decision is not None:
+            histories[entry.decision].append(entry)
+    for seq, history in histories.items():
+        require([one.revision for one in history] == list(range(len(history))), f"revisions of decision {seq}")
+        firsts = [one for one in history if one.kind in (EntryKind.REPORTED, EntryKind.EXPIRED)]
+        require(firsts == history[:1], f"decision {seq} has {len(firsts)} first outcomes")
+        kinds = Counter(one.kind for one in history)
+        is_late_first = len(history) < 2 or history[0].kind is EntryKind.REPORTED or history[1].kind is EntryKind.LATE
+        require(kinds[EntryKind.LATE] <= 1 and is_late_first, f"late outcomes of decision {seq}")
+        sent = model.sent.get(seq, [])
+        for one in history:
+            amended = one.kind is EntryKind.AMENDED
+            is_sent = any(report.value == one.value and (report.amend or not amended) for report in sent)
+            require(one.kind is EntryKind.EXPIRED or is_sent, f"outcome {one.seq} of decision {seq} was never sent")
+        for status, kind in KINDS.items():
+            told = model.statuses[seq, status]
+            require(told <= kinds[kind], f"decision {seq} was {status} {told} times, the journal has {kinds[kind]}")
+        amendments = [one for one in sent if one.amend]
+        most = len({one.value for one in amendments}) if AMENDS_ONCE else len(amendments)
+        require(kinds[EntryKind.AMENDED] <= most, f"decision {seq} was amended more often than anybody asked")
+
+
+def check_keys(name: str, own: Sequence[Entry], model: Model) -> None:
+    """A key has all the decisions that were asked for with it, or none."""
+    positions: dict[str, list[int]] = {}
+    for entry in own:
+        if entry.kind is EntryKind.DECIDED and entry.request is not None:
+            positions.setdefault(entry.request, []).append(entry.position or 0)
+    for key, found in positions.items():
+        require(found == list(range(model.sizes[name, key])), f"the key {key} of {name} has the positions {found}")
+
+
+def check_keyless(name: str, own: Sequence[Entry], model: Model) -> None:
+    """Without a key, each delivery may have decided once."""
+    made = {entry.seq for entry in own if entry.kind is EntryKind.DECIDED and entry.request is None}
+    known = {seq for seq, entry in model.keyless.items() if entry.experiment == own[0].experiment}
+    require(known <= made, f"decisions {sorted(known - made)} were acknowledged but are gone")
+    require(len(made) <= model.asked[name], f"{len(made)} decisions of {name} without a key, asked {model.asked[name]}")

@@ -1,0 +1,121 @@
+"""Clients that ask, report, amend and administer, and repeat what was not answered."""
+
+from itertools import count
+from random import Random
+from typing import Final, NamedTuple, final
+
+from belated.serve.domain.messages import OutcomeReport
+from belated.serve.domain.refusals import Refusal
+from belated.serve.domain.settings import ArmChange, Settings, TuningChoice
+from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Request, Result, Tell
+from tests.simulation.network import Call
+
+TUNINGS: Final = ("means", "means", "shadow", "advanced", "simple", "tsallis", "adaptive_exp3")
+VALUES: Final = (0.0, 0.25, 0.5, 1.0)
+PATIENCE: Final = 60  # turns without an answer, after which a call is repeated
+GIVEN_UP: Final = 0.1  # share of the repetitions that are given up instead
+COMMON: Final = 6  # keys that all clients use
+
+
+def experiments(random: Random) -> list[Settings]:
+    """The experiments of a run: one with a default outcome, one that gives up, and one that waits for ever."""
+    chosen = [TuningChoice(random.choice(TUNINGS)) for _ in range(3)]
+    return [
+        Settings("hasty", ["a", "b"], tuning=chosen[0], reward_wait=2.0, default_outcome=0.0),
+        Settings("strict", ["a", "b", "c"], tuning=chosen[1], reward_wait=10.0),
+        Settings("endless", ["a", "b", "c"], tuning=chosen[2]),
+    ][: random.choice((1, 2, 3))]
+
+
+class Made(NamedTuple):
+    """A decision that some client knows of."""
+
+    id: str
+    experiment: str
+
+
+class Known(NamedTuple):
+    """What clients tell each other."""
+
+    made: list[Made]
+    existing: list[str]  # experiments that were created
+
+
+@final
+class Client:
+    """Has at most one call open, and repeats it until it is answered or given up. It never gives up when `patient`."""
+
+    def __init__(self, number: int, random: Random, settings: list[Settings], world: Known) -> None:
+        self._number, self._random, self._settings = number, random, settings
+        self._made, self._existing = world
+        self._numbers = count(1)
+        self._sent_at = 0
+        self.open: Call | None = None
+
+    def act(self, turn: int, *, is_patient: bool) -> Call | None:
+        """Return a call to send now, if there is one. A patient client only finishes what it began."""
+        if self.open is None:
+            if is_patient:
+                return None
+            self.open, self._sent_at = Call(self._number, next(self._numbers), self._next()), turn
+            return self.open
+        if turn < self._sent_at + PATIENCE:
+            return None
+        if not is_patient and (self._random.random() < GIVEN_UP or self._is_unsafe()):
+            self.open = None
+            return None
+        if self._is_unsafe():
+            self.open = None
+        self._sent_at = turn
+        return self.open
+
+    def _is_unsafe(self) -> bool:
+        """Whether a repetition could decide twice."""
+        return self.open is not None and isinstance(self.open.request, Ask) and self.open.request.key is None
+
+    def take(self, call: Call, result: Result) -> None:
+        """Take an answer. One that says `try again` is as good as none. So is one to an earlier call."""
+        if call != self.open or (isinstance(result, Refusal) and result.kind == "unavailable"):
+            return
+        if isinstance(result, list) and any(isinstance(one, Refusal) and one.kind == "unavailable" for one in result):
+            return
+        self.open = None
+        if isinstance(result, Answers):
+            self._made += [Made(one.id, one.experiment.name) for one in result.decisions]
+        elif isinstance(call.request, Create):
+            self._existing.append(call.request.settings.name)
+
+    def _next(self) -> Request:
+        missing = [one for one in self._settings if one.name not in self._existing]
+        if missing:
+            return Create(missing[0])
+        if self._random.random() < 0.01:
+            return Create(self._random.choice(self._settings))
+        dice = self._random.random()
+        if dice < 0.35 or not self._made:
+            return self._ask()
+        return self._tell() if dice < 0.92 else self._administer()
+
+    def _ask(self) -> Ask:
+        name, dice = self._random.choice(self._settings).name, self._random.random()
+        if dice < 0.2:
+            return Ask(name, self._random.choice((1, 3)))
+        if dice < 0.5:
+            return Ask(name, 2, f"common-{self._random.randrange(COMMON)}")
+        return Ask(name, self._random.choice((1, 1, 2, 4)), f"{self._number}-{next(self._numbers)}")
+
+    def _tell(self) -> Tell:
+        recent = self._made[-12:]
+        reports = []
+        for _ in range(self._random.choice((1, 1, 2, 4))):
+            id = self._random.choice(recent).id
+            value, amend = self._random.choice(VALUES), self._random.random() < 0.3
+            reports.append(OutcomeReport(id, "reward", value, amend))
+        return Tell(reports)
+
+    def _administer(self) -> ChangeArms | Close:
+        name, arm = self._random.choice(self._settings).name, self._random.choice("abcd")
+        dice = self._random.random()
+        if dice < 0.05:
+            return Close(name)
+        return ChangeArms(name, ArmChange([arm], []) if dice < 0.6 else ArmChange([], [arm]))

@@ -1,0 +1,176 @@
+"""A database like PostgreSQL: numbers are taken before the commit, and commits come in any order."""
+
+from bisect import bisect_right, insort
+from collections.abc import Callable, Sequence
+from typing import Any, final
+
+from belated.serve.domain.entries import Entry, EntryKind, with_seq
+from belated.serve.domain.fold import Snapshot
+from belated.serve.store.journal import Key
+from tests.support.memory_journal import unique
+
+KEPT_SNAPSHOTS = 2
+
+
+@final
+class Transaction:
+    """An append that has begun. It holds its numbers and its unique values until it ends."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.uniques: set[tuple[Any, ...]] = set()
+        self.is_open = True
+
+    @property
+    def first(self) -> int | None:
+        """Its lowest number."""
+        return self.entries[0].seq if self.entries else None
+
+
+@final
+class Database:
+    """What is committed, what is in progress, and the order of the commits, of which a failover may lose the last.
+
+    A clean database has no faults of its own. The world crashes it. `committed` is called with each append.
+    """
+
+    def __init__(self) -> None:
+        self.log: list[tuple[Entry, ...] | Snapshot] = []  # in the order of the commits
+        self.drawn = 0  # the last number taken
+        self.open: list[Transaction] = []
+        self.foreign: list[int] = []  # of each open transaction of somebody else, the last number when it began
+        self.keys: dict[str, Key] = {}
+        self.is_up, self.incarnation = True, 0
+        self.conflicts = self.overtaken = 0  # how many appends were refused, and committed after later numbers
+        self.begun: Callable[[Sequence[Entry]], None] = lambda _: None
+        self.committed: Callable[[Sequence[Entry]], None] = lambda _: None
+        self._clear()
+
+    def _clear(self) -> None:
+        self.entries: dict[int, Entry] = {}
+        self.order: list[int] = []
+        self.uniques: set[tuple[Any, ...]] = set()
+        self.names: dict[str, int] = {}
+        self.requests: dict[tuple[int, str], list[int]] = {}
+        self.outcomes: dict[int, list[int]] = {}
+        self.by_experiment: dict[int, list[int]] = {}
+        self.snapshots: dict[int, Snapshot] = {}
+
+    # -- transactions --------------------------------------------------------------------------------------------------
+
+    def begin(self, entries: Sequence[Entry]) -> Transaction:
+        """Begin an append. It has no numbers yet."""
+        self.begun(entries)
+        transaction = Transaction()
+        self.open.append(transaction)
+        return transaction
+
+    def take(self, transaction: Transaction, entries: Sequence[Entry]) -> None:
+        """Give the next numbers to these entries."""
+        for entry in entries:
+            self.drawn += 1
+            transaction.entries.append(with_seq(entry, self.drawn))
+
+    def insert(self, transaction: Transaction) -> bool | None:
+        """Check unique values and hold them. None if another open transaction holds one, False if one exists."""
+        wanted = [own for entry in transaction.entries if (own := unique(entry)) is not None]
+        if len(set(wanted)) < len(wanted) or not self.uniques.isdisjoint(wanted):
+            self.conflicts += 1
+            return False
+        if any(not other.uniques.isdisjoint(wanted) for other in self.open if other is not transaction):
+            return None
+        transaction.uniques = set(wanted)
+        return True
+
+    def commit(self, transaction: Transaction) -> None:
+        """Make it durable and visible."""
+        self._end(transaction)
+        written = tuple(transaction.entries)
+        self.log.append(written)
+        self.overtaken += self.last() > written[0].seq
+        self._keep(written)
+        self.committed(written)
+
+    def abort(self, transaction: Transaction) -> None:
+        """Forget it. Its numbers are never used."""
+        self._end(transaction)
+
+    def _end(self, transaction: Transaction) -> None:
+        assert transaction.is_open
+        transaction.is_open = False
+        self.open.remove(transaction)
+
+    def save(self, snapshot: Snapshot) -> None:
+        """Save a snapshot in a transaction of its own."""
+        self.log.append(snapshot)
+        self._keep_snapshot(snapshot)
+
+    def _keep(self, written: Sequence[Entry]) -> None:
+        for entry in written:
+            assert entry.seq not in self.entries, f"the number {entry.seq} was used twice"
+            self.entries[entry.seq] = entry
+            insort(self.order, entry.seq)
+            insort(self.by_experiment.setdefault(entry.experiment, []), entry.seq)
+            if (own := unique(entry)) is not None:
+                self.uniques.add(own)
+                if own[0] == "name":
+                    self.names[own[1]] = entry.seq
+            if entry.kind is EntryKind.DECIDED and entry.request is not None:
+                insort(self.requests.setdefault((entry.experiment, entry.request), []), entry.seq)
+            if entry.decision is not None:
+                insort(self.outcomes.setdefault(entry.decision, []), entry.seq)
+
+    def _keep_snapshot(self, snapshot: Snapshot) -> None:
+        self.snapshots[snapshot.seq] = snapshot
+        for seq in sorted(self.snapshots)[:-KEPT_SNAPSHOTS]:
+            del self.snapshots[seq]
+
+    # -- what readers see ----------------------------------------------------------------------------------------------
+
+    def horizon(self) -> int:
+        """The number up to which no entry can still appear, as far as a reader can know."""
+        return min([self.settled(), *self.foreign])
+
+    def settled(self) -> int:
+        """The number up to which no entry can still appear."""
+        return min([self.drawn, *(one.first - 1 for one in self.open if one.first is not None)])
+
+    def last(self) -> int:
+        """The newest committed number."""
+        return self.order[-1] if self.order else 0
+
+    def after(self, after: int, until: int, limit: int) -> list[Entry]:
+        """Committed entries in order."""
+        low = bisect_right(self.order, after)
+        high = min(bisect_right(self.order, until), low + limit)
+        return [self.entries[seq] for seq in self.order[low:high]]
+
+    def of_experiment(self, number: int, after: int, limit: int, kinds: tuple[EntryKind, ...]) -> list[Entry]:
+        """A page of an experiment's entries of these kinds."""
+        own = self.by_experiment.get(number, [])
+        later = (self.entries[seq] for seq in own[bisect_right(own, after) :])
+        return [entry for entry in later if entry.kind in kinds][:limit]
+
+    # -- disasters -----------------------------------------------------------------------------------------------------
+
+    def crash(self, skipped: int) -> None:
+        """Lose what is not committed, and every connection. A sequence may then skip numbers."""
+        for transaction in list(self.open):
+            self.abort(transaction)
+        self.foreign.clear()
+        self.drawn += skipped
+        self.incarnation += 1
+
+    def fail_over(self, lost: int, skipped: int) -> list[Entry]:
+        """Let a standby take over that lacks the last commits. Numbers are given out again. Returns what was lost."""
+        self.crash(0)
+        gone = self.log[len(self.log) - lost :]
+        del self.log[len(self.log) - lost :]
+        self._clear()
+        for one in self.log:
+            if isinstance(one, Snapshot):
+                self._keep_snapshot(one)
+            else:
+                self._keep(one)
+        self.drawn = self.last() + skipped
+        return [entry for one in gone if not isinstance(one, Snapshot) for entry in one]

@@ -1,0 +1,226 @@
+"""Faults on purpose in the service. Each is one that somebody could write, and the simulation must find it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Final
+from unittest.mock import patch
+
+import msgspec
+
+from belated.errors import StoreUnreachable
+from belated.serve.domain.entries import Entry, EntryKind, with_seq
+from belated.serve.domain.experiment import Experiment
+from belated.serve.domain.fold import Fold
+from belated.serve.engine import drawing, feedback
+from belated.serve.engine import engine as engine_module
+from belated.serve.engine import expiry as expiry_module
+from belated.serve.engine.administration import find, find_running
+from belated.serve.engine.engine import Engine
+from belated.serve.engine.expiry import Expiry
+from belated.serve.engine.requests import Ask
+from belated.serve.store import loading
+from belated.serve.store.journal import PAGE, Journal
+from tests.simulation.database import Database
+
+Mutant = Callable[[], AbstractContextManager[object]]
+MUTANTS: Final[dict[str, Mutant]] = {}
+
+
+def mutant(patches: Callable[[], Iterator[Any]]) -> Mutant:
+    """Register a mutant, a function that yields its patches."""
+
+    @contextmanager
+    def applied() -> Iterator[None]:
+        made = list(patches())
+        for one in made:
+            one.start()
+        try:
+            yield
+        finally:
+            for one in made:
+                one.stop()
+
+    MUTANTS[patches.__name__] = applied
+    return applied
+
+
+def numbered(engine: Engine, entries: Sequence[Entry]) -> list[Entry]:
+    """The entries with the numbers that they would get if nobody else wrote."""
+    return [with_seq(entry, seq) for seq, entry in enumerate(entries, engine.fold.seq + 1)]
+
+
+@mutant
+def the_state_changes_before_the_disk() -> Iterator[Any]:
+    def append(self: Engine, entries: Sequence[Entry]) -> list[Entry]:
+        written = numbered(self, entries)
+        self.fold.apply(written)
+        self.journal.append(entries)
+        return written
+
+    yield patch.object(Engine, "_append", append)
+
+
+@mutant
+def a_lost_answer_is_taken_for_success() -> Iterator[Any]:
+    original = Engine._append
+
+    def append(self: Engine, entries: Sequence[Entry]) -> list[Entry]:
+        try:
+            return original(self, entries)
+        except StoreUnreachable:
+            return numbered(self, entries)
+
+    yield patch.object(Engine, "_append", append)
+
+
+@mutant
+def own_entries_are_applied_over_those_of_others() -> Iterator[Any]:
+    def append(self: Engine, entries: Sequence[Entry]) -> list[Entry]:
+        if not entries:
+            return []
+        seqs = self.journal.append(entries)
+        written = [with_seq(entry, seq) for entry, seq in zip(entries, seqs, strict=True)]
+        if seqs[0] > self.fold.seq:
+            self.fold.apply(written)
+        return written
+
+    yield patch.object(Engine, "_append", append)
+
+
+@mutant
+def keys_are_not_looked_up() -> Iterator[Any]:
+    def known(self: Engine, request: Ask) -> None:
+        self._meet(request.name)
+        find_running(self.fold, request.name)
+
+    yield patch.object(Engine, "_known", known)
+
+
+@mutant
+def keys_are_not_written() -> Iterator[Any]:
+    original = drawing.draw
+
+    def draw(experiment: Experiment, asked: Any, entries: list[Entry], *rest: Any) -> Any:
+        before = len(entries)
+        drawn = original(experiment, asked, entries, *rest)
+        entries[before:] = [msgspec.structs.replace(one, request=None, position=None) for one in entries[before:]]
+        return drawn
+
+    yield patch.object(engine_module, "draw", draw)
+
+
+@mutant
+def seen_is_one_too_low() -> Iterator[Any]:
+    yield patch.object(engine_module, "draw", shifted(-1))
+
+
+@mutant
+def seen_is_one_too_high() -> Iterator[Any]:
+    yield patch.object(engine_module, "draw", shifted(1))
+
+
+def shifted(by: int) -> Any:
+    original = drawing.draw
+
+    def draw(experiment: Experiment, asked: Any, entries: Any, at: int, seen: int, generator: Any) -> Any:
+        return original(experiment, asked, entries, at, seen + by, generator)
+
+    return draw
+
+
+@mutant
+def the_horizon_is_ignored() -> Iterator[Any]:
+    yield patch.object(Database, "horizon", lambda self: self.drawn)
+
+
+@mutant
+def waits_end_without_a_revision() -> Iterator[Any]:
+    original = feedback.new_outcome
+    yield patch.object(expiry_module, "new_outcome", lambda *a: msgspec.structs.replace(original(*a), revision=None))
+
+
+@mutant
+def waits_end_one_second_early() -> Iterator[Any]:
+    original = Expiry.entries
+    yield patch.object(Expiry, "entries", lambda self, every, at, until: original(self, every, at + 1_000_000, until))
+
+
+@mutant
+def a_snapshot_is_ahead_of_its_state() -> Iterator[Any]:
+    def snapshot(self: Engine) -> None:
+        made = self.fold.snapshot()
+        self.journal.save(made._replace(seq=made.seq + 1))
+
+    yield patch.object(Engine, "snapshot", snapshot)
+
+
+@mutant
+def a_start_skips_the_first_entry_after_the_snapshot() -> Iterator[Any]:
+    def load(journal: Journal) -> Fold:
+        fold = loading.newest(journal)
+        after = fold.seq + 1 if fold.seq else 0
+        fold.apply(journal.read(after, PAGE))
+        return fold
+
+    yield patch.object(engine_module, "load", load)
+
+
+@mutant
+def a_start_forgets_late_reports() -> Iterator[Any]:
+    original = Experiment.restore.__func__  # type: ignore[attr-defined]
+
+    def restore(cls: type[Experiment], state: dict[str, Any]) -> Experiment:
+        restored: Experiment = original(cls, state)
+        restored.counts.late = 0
+        return restored
+
+    yield patch.object(Experiment, "restore", classmethod(restore))
+
+
+@mutant
+def a_decision_counts_twice() -> Iterator[Any]:
+    original = Experiment.apply_decisions
+
+    def apply(self: Experiment, entries: list[Entry]) -> None:
+        original(self, entries)
+        self.counts.decisions += len(entries) > 3
+
+    yield patch.object(Experiment, "apply_decisions", apply)
+
+
+@mutant
+def a_repeated_report_is_an_amendment() -> Iterator[Any]:
+    original = feedback.judge
+
+    def judge(report: Any, found: Any, fold: Fold, at: int) -> Any:
+        status, entry = original(report, found, fold, at)
+        if status == "duplicate":
+            entry = feedback.new_outcome(found.decision, found.outcome, EntryKind.AMENDED, at, report.value)
+        return status, entry
+
+    yield patch.object(engine_module, "judge", judge)
+
+
+@mutant
+def a_late_report_replaces_nothing() -> Iterator[Any]:
+    original = feedback.new_outcome
+
+    def new_outcome(*arguments: Any) -> Entry:
+        return msgspec.structs.replace(original(*arguments), old=None)
+
+    yield patch.object(feedback, "new_outcome", new_outcome)
+
+
+@mutant
+def time_goes_back() -> Iterator[Any]:
+    yield patch.object(Engine, "now", lambda self: self._clock())
+
+
+@mutant
+def new_experiments_of_others_are_unknown() -> Iterator[Any]:
+    yield patch.object(Engine, "_meet", lambda _self, _name: None)
+
+
+@mutant
+def a_closed_experiment_decides() -> Iterator[Any]:
+    yield patch.object(engine_module, "find_running", find)

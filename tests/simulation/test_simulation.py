@@ -1,0 +1,42 @@
+"""A thousand seeds of the simulation. `make soak` runs more, and `python -m tests.simulation --seed N` replays one."""
+
+from collections import Counter
+
+import pytest
+
+from tests.simulation.faults import RATES
+from tests.simulation.running import run
+
+SEEDS, AT_ONCE = 1_000, 25
+EVENTS = (
+    "conflicts",
+    "overtaken",
+    "replayed",
+    "late",
+    "amended",
+    "expired",
+    "arms",
+    "closed",
+    "commits without a client",
+)
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, AT_ONCE))
+def test_nothing_is_lost_or_doubled_and_all_folds_are_equal(first: int) -> None:
+    for seed in range(first, first + AT_ONCE):
+        run(seed)
+
+
+def test_a_seed_replays_exactly() -> None:
+    traces: list[list[str]] = [[], []]
+    outcomes = [run(7, trace=trace) for trace in traces]
+    assert outcomes[0] == outcomes[1]
+    assert traces[0] == traces[1]
+    assert run(8).digest != outcomes[0].digest
+
+
+def test_every_fault_and_every_race_occurs() -> None:
+    happened: Counter[str] = Counter()
+    for seed in range(60):
+        happened += run(seed).happened
+    assert [name for name in (*RATES, *EVENTS) if not happened[name]] == []
