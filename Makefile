@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS))
 
 .DEFAULT_GOAL := help
-.PHONY: help run lab dask serve check format lint types contracts quick test system latest bench shadow figures flights clean
+.PHONY: help run lab dask serve check format lint types contracts quick test system soak torture latest bench shadow figures flights clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,14 @@ test: check system ## everything: the check, and all tests with real processes, 
 # A file keeps to one worker: its tests may share a server, ports or a network.
 system: $(VENV)/test.stamp $(VENV)/kernels.stamp $(VENV)/flights.stamp $(VENV)/browser.stamp $(VENV)/nginx.stamp $(VENV)/network.stamp
 	$(BIN)/pytest -n 2 --dist loadfile tests/system
+
+SECONDS ?= 600
+soak: $(VENV)/test.stamp $(VENV)/kernels.stamp ## run seeds of the simulation for a while, such as SECONDS=3600
+	$(BIN)/python -m tests.simulation --seconds $(SECONDS)
+
+ORDEALS ?=
+torture: $(VENV)/test.stamp $(VENV)/kernels.stamp ## kills, power cuts, failing disks, failovers at full scale, or some, such as ORDEALS="kills power"
+	$(BIN)/python -m tests.torture $(ORDEALS)
 
 latest: ## the check with the newest version of everything, in an environment of its own
 	rm -rf .venv-latest

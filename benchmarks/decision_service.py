@@ -189,15 +189,21 @@ def snapshot() -> None:
 
 def memory() -> None:
     """Five million decisions, 30% never reported, a wait that ends after them."""
-    print("\nservice: memory over 5,000,000 decisions, 30% never reported")
+    memory_over(5_000_000)
+
+
+def memory_over(decisions: int) -> list[float]:
+    """The same for any number of decisions. Returns the megabytes after each million."""
+    print(f"\nservice: memory over {decisions:,} decisions, 30% never reported")
     with tempfile.TemporaryDirectory() as folder, Served(Path(folder), *MANY_OPEN) as served:
         served.post("/v1/experiments", {**EXPERIMENT, "reward_wait": 2, "default_outcome": 0})
         wire, sizes = Wire(served), []
-        for turn in range(1, 1_001):
+        for turn in range(1, decisions // BATCH + 1):
             ids = decide(wire, BATCH)
             wire.post("/v1/feedback", reports_of(ids[: BATCH * 7 // 10]))
             if turn % 200 == 0:
                 sizes.append(memory_of(served.process.pid) / 2**20)
                 said = served.get("/v1/experiments/layout").json()
                 print(f"  {turn * BATCH:>9,} decisions, {said['outstanding']:>7,} open: {sizes[-1]:.0f} MB")
-    judge("memory after 5,000,000 / after 1,000,000", sizes[-1] / sizes[0], 1.1, "", at_most=True)
+    judge(f"memory after {decisions:,} / after 1,000,000", sizes[-1] / sizes[0], 1.1, "", at_most=True)
+    return sizes

@@ -56,13 +56,14 @@ class Cluster:
         self._settings, self._namespace = settings, namespace
         self.host = network.NEAR if namespace else "127.0.0.1"
         self.folder = Path(tempfile.mkdtemp(prefix="belated-pg-"))
+        self.data = self.folder / "data"
         self.programs = installation(self.folder) / "bin"
         if IS_ROOT:
             shutil.chown(self.folder, AS["user"])
         self.port, self._numbers = free_port(), count(1)
         initdb = ["-U", "postgres", "--auth-local=trust", "--auth-host=scram-sha-256", "--encoding=UTF8", "--locale=C"]
-        self.run("initdb", "-D", str(self.folder / "data"), "--no-sync", *initdb)
-        with (self.folder / "data" / "pg_hba.conf").open("a") as rules:
+        self.run("initdb", "-D", str(self.data), "--no-sync", *initdb)
+        with (self.data / "pg_hba.conf").open("a") as rules:
             rules.write(f"host all all {network.SUBNET} scram-sha-256\n")
         self.start()
         with closing(self.admin()) as admin:
@@ -85,15 +86,17 @@ class Cluster:
 
     def start(self) -> None:
         """Start, or start again after a stop, at the same address."""
+        self.start_on(self.data, self.port)
+
+    def start_on(self, data: Path, port: int) -> None:
+        """Start a server on these files, perhaps a standby."""
         settings = " ".join(f"-c {name}={value}" for name, value in self._settings.items())
-        options = f"-h {self.host} -p {self.port} -k {self.folder} {settings}"
-        self.run(
-            "pg_ctl", "start", "-w", "-D", str(self.folder / "data"), "-l", str(self.folder / "log"), "-o", options
-        )
+        options = f"-h {self.host} -p {port} -k {self.folder} {settings}"
+        self.run("pg_ctl", "start", "-w", "-D", str(data), "-l", str(self.folder / "log"), "-o", options)
 
     def stop(self, mode: str = "immediate") -> None:
         """Stop the server. `immediate` is like a crash, which must keep every commit. `fast` is a clean shutdown."""
-        self.run("pg_ctl", "stop", "-w", "-D", str(self.folder / "data"), "-m", mode)
+        self.run("pg_ctl", "stop", "-w", "-D", str(self.data), "-m", mode)
 
     def remove(self) -> None:
         """Stop the server and remove its files."""
@@ -102,7 +105,11 @@ class Cluster:
 
     def admin(self, database: str = "postgres") -> Connection:
         """A connection of the superuser, in autocommit."""
-        return psycopg.connect(host=str(self.folder), port=self.port, user="postgres", dbname=database, autocommit=True)
+        return self.admin_at(self.port, database)
+
+    def admin_at(self, port: int, database: str = "postgres") -> Connection:
+        """The same to the server at this port, which may be a standby."""
+        return psycopg.connect(host=str(self.folder), port=port, user="postgres", dbname=database, autocommit=True)
 
     def url(self, database: str) -> str:
         """The URL of a store in this database, with a password."""

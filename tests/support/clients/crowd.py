@@ -44,13 +44,13 @@ class Crowd(NamedTuple):
             pass
 
 
-def gather(served: Served, size: int) -> Crowd:
-    """Create two experiments, one with a short wait, and clients for them."""
+def gather(served: Served, size: int, seed: int = 0) -> Crowd:
+    """Create two experiments, one with a short wait, and clients for them. Another seed makes other clients."""
     for settings in (PATIENT, HASTY):
         assert served.post("/v1/experiments", settings).status_code == 201
     answers = Semaphore(0)
-    clients = [RoamingClient(f"client-{number}", seeded(number), answers) for number in range(size)]
-    return Crowd(clients, answers, seeded(size))
+    clients = [RoamingClient(f"client-{number}", seeded(1000 * seed + number), answers) for number in range(size)]
+    return Crowd(clients, answers, seeded(1000 * seed + size))
 
 
 def check_answers(url: str, clients: Sequence[RoamingClient], *, is_alone: bool = True) -> None:

@@ -30,24 +30,25 @@ BROKEN = apsw.IOError("disk I/O error")
 
 
 class Fault:
-    """Fails the n-th operation of its kind, and all later ones of that kind if it lasts."""
+    """Fails the n-th operation of its kind, or of any kind, and all later ones of that kind if it lasts."""
 
-    def __init__(self, kind: Operation, number: int, error: apsw.Error, *, lasts: bool) -> None:
+    def __init__(self, kind: Operation | None, number: int, error: apsw.Error, *, lasts: bool) -> None:
         self._kind, self._number, self._error, self._lasts = kind, number, error, lasts
         self._count = 0
         self.files: set[str] = set()  # those with a failed operation
 
     def __call__(self, operation: Operation, name: str) -> None:
-        self._count += operation == self._kind
+        is_of_kind = self._kind in (None, operation)
+        self._count += is_of_kind
         is_due = self._count == self._number or (self._lasts and self._count > self._number)
-        if operation == self._kind and is_due:
+        if is_of_kind and is_due:
             self.files.add(name)
             raise self._error
 
 
-def refusal(work: Work, journal: SQLiteJournal) -> StoreError | None:
+def refusal(work: Work, journal: SQLiteJournal, steps: int) -> StoreError | None:
     """Work until a decision or report is refused, if any is. A failed snapshot or key does not count."""
-    for step in range(STEPS):
+    for step in range(steps):
         name = work.choose()
         try:
             work.do()
@@ -98,14 +99,14 @@ def test_a_fault_at_any_operation(kind: Operation, error: apsw.Error, lasts: boo
     assert refusals > (number / 3 if kind != "truncate" else -1), "most of them hit a commit"
 
 
-def meet(fault: Fault, cause: str, seed: int) -> tuple[bool, bool]:
+def meet(fault: Fault, cause: str, seed: int, steps: int = STEPS) -> tuple[bool, bool]:
     """Run with a fault, cut the power, and restart. Returns whether no fault occurred, and whether work was refused."""
     disk, facts, is_refused = Disk(), list[Fact](), False
     disk.listen = fault
     with mounted(disk) as folder:
         journal = open_store(folder, cause)
         if journal is not None:
-            is_refused = work_until_refused(journal, facts, cause)
+            is_refused = work_until_refused(journal, facts, cause, steps)
         image = disk.cut(seeded(seed))
         if journal is not None:
             with suppress(StoreError):
@@ -129,13 +130,13 @@ def open_store(folder: str, cause: str) -> SQLiteJournal | None:
         return None
 
 
-def work_until_refused(journal: SQLiteJournal, facts: list[Fact], cause: str) -> bool:
+def work_until_refused(journal: SQLiteJournal, facts: list[Fact], cause: str, steps: int) -> bool:
     """Return whether a request was refused. If so, check that all later ones are refused too."""
     journal._db.execute("PRAGMA wal_autocheckpoint = 0").fetchall()
     work = Work(journal, seeded(7), facts)
     try:
         work.create()
-        refused = refusal(work, journal)
+        refused = refusal(work, journal, steps)
     except StoreError as error:
         refused = error
     if refused is not None:

@@ -38,11 +38,13 @@ def check_file(folder: Path, crowd: Crowd) -> None:
         check_store(journal, crowd.clients)
 
 
-def test_fifty_kills_lose_and_repeat_nothing(server: Served) -> None:
-    crowd = gather(server, CLIENTS)
-    for kill in range(1, KILLS + 1):
+def kill_under_load(server: Served, kills: int, seed: int = 0, told: Callable[[int], object] = lambda _: None) -> Crowd:
+    """Kill a service this often under load, and check what it has kept. `told` is called after each kill."""
+    crowd = gather(server, CLIENTS, seed)
+    for kill in range(1, kills + 1):
         live(server, crowd, server.kill)
         server.start()
+        told(kill)
         if kill % KILLS_BETWEEN_STOPS == 0:
             check_answers(server.url, crowd.clients)
             live(server, crowd, server.stop)
@@ -55,6 +57,11 @@ def test_fifty_kills_lose_and_repeat_nothing(server: Served) -> None:
     verified = subprocess.run(command, cwd=server.folder, capture_output=True, text=True, check=False)  # noqa: S603
     assert verified.returncode == 0, verified.stdout
     assert "the same, bit for bit" in verified.stdout
+    return crowd
+
+
+def test_fifty_kills_lose_and_repeat_nothing(server: Served) -> None:
+    kill_under_load(server, KILLS)
 
 
 def test_a_stop_under_load_answers_what_it_accepted(server: Served) -> None:
