@@ -13,7 +13,7 @@ from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.engine.engine import Engine
 from belated.serve.store.verify import verify
 from tests.simulation.database import Database
-from tests.simulation.faults import AMENDS_ONCE
+from tests.simulation.faults import AMENDS_ONCE, CURSED
 from tests.simulation.journal import SimulatedJournal
 from tests.simulation.model import KINDS, Model, require
 
@@ -26,10 +26,13 @@ def audit(database: Database, model: Model, engines: Sequence[Engine]) -> None:
     check_states(entries, model, engines)
     check_times(entries)
     found = verify(SimulatedJournal(database))
-    require(not found.problems, f"verify finds {found.problems}")
+    problems = [one for one in found.problems if CURSED not in one]
+    require(not problems, f"verify finds {problems}")
     require(found.unchecked == 0, f"verify could not check {found.unchecked} decisions")
     fold = engines[0].fold
     for number, experiment in fold.experiments.items():
+        if experiment.name == CURSED:
+            continue
         own = [entry for entry in entries if entry.experiment == number]
         check_counts(experiment, own)
         check_events(experiment, own)

@@ -8,6 +8,7 @@ from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, Settings, TuningChoice
 from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Request, Result, Tell
+from tests.simulation.faults import CURSED, CURSED_ARMS
 from tests.simulation.network import Call
 
 TUNINGS: Final = ("means", "means", "shadow", "advanced", "simple", "tsallis", "adaptive_exp3")
@@ -17,14 +18,24 @@ GIVEN_UP: Final = 0.1  # share of the repetitions that are given up instead
 COMMON: Final = 6  # keys that all clients use
 
 
-def experiments(random: Random) -> list[Settings]:
-    """The experiments of a run: one with a default outcome, one that gives up, and one that waits for ever."""
+def experiments(random: Random, *, is_one_cursed: bool) -> list[Settings]:
+    """The experiments of a run: one with a default outcome, one that gives up, and one that waits for ever.
+
+    One more has a learner that fails, if `is_one_cursed`.
+    """
     chosen = [TuningChoice(random.choice(TUNINGS)) for _ in range(3)]
-    return [
+    sound = [
         Settings("hasty", ["a", "b"], tuning=chosen[0], reward_wait=2.0, default_outcome=0.0),
         Settings("strict", ["a", "b", "c"], tuning=chosen[1], reward_wait=10.0),
         Settings("endless", ["a", "b", "c"], tuning=chosen[2]),
     ][: random.choice((1, 2, 3))]
+    return [*sound, Settings(CURSED, CURSED_ARMS)] if is_one_cursed else sound
+
+
+def is_unavailable(result: Result) -> bool:
+    """Whether a request, or a part of it, must be sent again."""
+    all = result if isinstance(result, list) else [result]
+    return any(isinstance(one, Refusal) and one.kind == "unavailable" for one in all)
 
 
 class Made(NamedTuple):
@@ -75,15 +86,22 @@ class Client:
 
     def take(self, call: Call, result: Result) -> None:
         """Take an answer. One that says `try again` is as good as none. So is one to an earlier call."""
-        if call != self.open or (isinstance(result, Refusal) and result.kind == "unavailable"):
-            return
-        if isinstance(result, list) and any(isinstance(one, Refusal) and one.kind == "unavailable" for one in result):
+        if call != self.open or (is_unavailable(result) and not self._is_cursed(call.request)):
             return
         self.open = None
+        if isinstance(result, Refusal) and result.kind == "not_found" and isinstance(call.request, Ask):
+            self._existing[:] = [name for name in self._existing if name != call.request.name]
         if isinstance(result, Answers):
             self._made += [Made(one.id, one.experiment.name) for one in result.decisions]
         elif isinstance(call.request, Create):
             self._existing.append(call.request.settings.name)
+
+    def _is_cursed(self, request: Request) -> bool:
+        """Whether a request may never be served."""
+        if isinstance(request, Tell):
+            mine = {one.decision_id for one in request.reports}
+            return any(one.experiment == CURSED for one in self._made if one.id in mine)
+        return not isinstance(request, Create) and request.name == CURSED
 
     def _next(self) -> Request:
         missing = [one for one in self._settings if one.name not in self._existing]
@@ -115,6 +133,8 @@ class Client:
 
     def _administer(self) -> ChangeArms | Close:
         name, arm = self._random.choice(self._settings).name, self._random.choice("abcd")
+        if name == CURSED:
+            return Close(name)
         dice = self._random.random()
         if dice < 0.05:
             return Close(name)

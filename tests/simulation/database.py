@@ -161,9 +161,13 @@ class Database:
         self.drawn += skipped
         self.incarnation += 1
 
-    def fail_over(self, lost: int, skipped: int) -> list[Entry]:
-        """Let a standby take over that lacks the last commits. Numbers are given out again. Returns what was lost."""
+    def go_back(self, lost: int, skipped: int, *, keeps_connections: bool) -> list[Entry]:
+        """Lose the last commits. Numbers are given out again. Returns what was lost.
+
+        That is a failover to a standby that lacks them. If connections are kept, an older backup was restored.
+        """
         self.crash(0)
+        self.incarnation -= keeps_connections
         gone = self.log[len(self.log) - lost :]
         del self.log[len(self.log) - lost :]
         self._clear()

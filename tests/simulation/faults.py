@@ -10,6 +10,10 @@ ISOLATES_FAILING_EXPERIMENTS: Final = False  # a learner raises an error, and th
 AMENDS_ONCE: Final = False  # a delayed copy of an amendment does not revert a later one
 
 
+CURSED: Final = "cursed"  # the experiment whose learner fails
+CURSED_ARMS: Final = ["a", "b", "c", "d", "e"]  # no other experiment has so many
+
+
 class Faults(NamedTuple):
     """The chance of each fault, at each opportunity."""
 

@@ -164,7 +164,8 @@ class SimulatedJournal(Journal):
 
     def _check_open(self, transaction: Transaction) -> None:
         self._check_same()
-        assert transaction.is_open
+        if not transaction.is_open:
+            raise StoreUnreachable("the transaction was ended by an administrator")
 
     def _break(self, transaction: Transaction) -> None:
         """Fail for good. It is unknown whether the entries were written."""

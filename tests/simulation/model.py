@@ -13,6 +13,7 @@ from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Result, Tell
 from tests.simulation.database import Database
+from tests.simulation.faults import CURSED
 from tests.simulation.network import Call
 
 if TYPE_CHECKING:
@@ -36,8 +37,9 @@ def require(is_true: object, what: str) -> None:
 class Model:
     """What clients sent, what servers acknowledged, and the states that servers had."""
 
-    def __init__(self, database: Database, clock: Callable[[], tuple[int, int]]) -> None:
-        self._database, self._clock = database, clock  # when the server that writes began to work, and the time now
+    def __init__(self, database: Database, clock: Callable[[], int]) -> None:
+        self._database, self._clock = database, clock
+        self.writer: Server | None = None  # the server that goes on now, if any
         self.answers: dict[tuple[str, str], list[tuple[Any, ...]]] = {}  # by experiment and key, the first answer
         self.keyless: dict[int, Entry] = {}  # decisions without a key that were acknowledged
         self.asked: Counter[str] = Counter()  # decisions without a key that servers were asked for, by experiment
@@ -55,10 +57,12 @@ class Model:
 
     def _begun(self, entries: Sequence[Entry]) -> None:
         """An entry has a true date. A decision may be drawn only from history that cannot change any more."""
-        since, now = self._clock()
+        assert self.writer is not None
+        now, since = self._clock(), self.writer.since
         for entry in entries:
             require(entry.at <= now + SKEW, f"an entry is dated {entry.at - now} us ahead")
-            require(entry.at >= since - SKEW, f"an entry is dated {since - entry.at} us before its server began it")
+            is_before = entry.at < since - SKEW and self.writer.jump >= 0
+            require(not is_before, f"an entry is dated {since - entry.at} us before its server began it")
             if entry.kind is EntryKind.DECIDED:
                 seen = entry.seen or 0
                 require(seen <= self._database.settled(), f"a decision has seen entry {seen}, which is not settled")
@@ -66,6 +70,17 @@ class Model:
     def _committed(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
             require(entry.seen is None or entry.seen < entry.seq, f"entry {entry.seq} has seen {entry.seen}")
+        if self.lost and self.writer is not None:
+            self._check_history(self.writer, entries[0].seq)
+
+    def _check_history(self, server: "Server", first: int) -> None:
+        """After a loss, no server may write anything on top of what was lost."""
+        assert server.engine is not None
+        fold, again = server.engine.fold, Fold()
+        again.apply(self._database.after(0, min(fold.seq, first - 1), 10**9))
+        require(
+            again.snapshot() == fold.snapshot(), f"server {server.number} writes after entry {fold.seq}, which is lost"
+        )
 
     def forget(self, lost: Sequence[Entry]) -> None:
         """A failover has lost these entries. What was acknowledged of them is gone, and everybody may know."""
@@ -78,9 +93,14 @@ class Model:
             if entry.decision is not None:
                 for status in KINDS:
                     self.statuses.pop((entry.decision, status), None)
-        self.marks = {seq: state for seq, state in self.marks.items() if seq < min(self.lost)}
+        self.marks = {seq: state for seq, state in self.marks.items() if seq < min(self.lost, default=seq + 1)}
 
     # -- servers -------------------------------------------------------------------------------------------------------
+
+    def observe_end(self, fold: Fold) -> None:
+        """A server is gone. After a loss, it may not have noticed that yet."""
+        if not self.lost:
+            self.observe(fold)
 
     def observe(self, fold: Fold) -> None:
         """All servers have the same state after the same entry."""
@@ -106,7 +126,7 @@ class Model:
         elif isinstance(request, Close):
             self.closing.add(request.name)
 
-    def answered(self, server: "Server", call: Call, result: Result) -> None:
+    def answered(self, call: Call, result: Result) -> None:
         """A server has answered, and whoever hears it relies on it."""
         if isinstance(result, Refusal):
             self._refused(call, result)
@@ -119,24 +139,15 @@ class Model:
                 self._told(report, status)
         else:
             name = call.request.settings.name if isinstance(call.request, Create) else call.request.name
-            require(name in self._database.names, f"the experiment {name} was acknowledged but does not exist")
-            self.created.add(name)
-        if self.lost:
-            self._check_history(server)
-
-    def _check_history(self, server: "Server") -> None:
-        """After a loss, no server may acknowledge anything on top of what was lost."""
-        assert server.engine is not None
-        fold, again = server.engine.fold, Fold()
-        again.apply(self._database.after(0, fold.seq, 10**9))
-        require(again.seq == fold.seq, f"server {server.number} answers after entry {fold.seq}, which is lost")
-        require(again.snapshot() == fold.snapshot(), f"server {server.number} answers from a history that is lost")
+            is_there = name in self._database.names
+            require(is_there or self.lost, f"the experiment {name} was acknowledged but does not exist")
+            self.created |= {name} if is_there else set()
 
     def _refused(self, call: Call, refusal: Refusal) -> None:
         request, kind = call.request, refusal.kind
-        if kind == "unavailable":
-            return
         name = request.settings.name if isinstance(request, Create) else getattr(request, "name", "")
+        if kind == "unavailable" or name == CURSED:
+            return
         is_fine = {
             "not_found": name not in self.created or isinstance(request, ChangeArms),
             "conflict": name in self.closing and isinstance(request, Ask | ChangeArms),
@@ -152,6 +163,8 @@ class Model:
             said = one.experiment.seq, arm, one.probability, one.round, one.at, request.key
             kept = entry.experiment, entry.arm, entry.probability, entry.round, entry.at, entry.request
             require(said == kept, f"a decision was answered as {said}, but the journal has {kept}")
+            if self._database.entries.get(entry.seq) != entry:
+                return  # a failover has lost it meanwhile
             if request.key is None:
                 require(entry.seq not in self.keyless, f"decision {entry.seq} was given to two callers")
                 self.keyless[entry.seq] = entry
@@ -170,17 +183,21 @@ class Model:
 
     def _told(self, report: OutcomeReport, status: str | Refusal) -> None:
         seq = _seq(report.decision_id)
-        entries = (self._database.entries[one] for one in self._database.outcomes.get(seq, []))
-        history = [*entries, *(entry for entry in self.lost.values() if entry.decision == seq)]
+        kept = [self._database.entries[one] for one in self._database.outcomes.get(seq, [])]
+        lost = [entry for entry in self.lost.values() if entry.decision == seq]
         if isinstance(status, Refusal):
             is_other = any(one.value != report.value for one in self.sent[seq])
             is_fine = {"unavailable": True, "conflict": is_other, "not_found": seq in self.lost}
-            require(is_fine.get(status.kind), f"{report} was refused: {status.detail}")
+            decision = self._database.entries.get(seq)
+            is_cursed = decision is not None and decision.experiment == self._database.names.get(CURSED)
+            require(is_cursed or is_fine.get(status.kind), f"{report} was refused: {status.detail}")
             return
-        self.statuses[seq, status] += 1
         kinds = [KINDS[status]] if status in KINDS else list(KINDS.values())
-        is_kept = any(one.kind in kinds and one.value == report.value for one in history)
-        require(is_kept, f"{report} was {status}, but the journal has {history}")
+        is_kept, is_lost = (
+            any(one.kind in kinds and one.value == report.value for one in some) for some in (kept, lost)
+        )
+        require(is_kept or is_lost, f"{report} was {status}, but the journal has {kept}")
+        self.statuses[seq, status] += not is_lost
 
 
 def _seq(id: str) -> int:

@@ -102,7 +102,7 @@ class Server:
         """Kill the process where it is."""
         self.end()
         if self.engine is not None:
-            self._world.model.observe(self.engine.fold)
+            self._world.model.observe_end(self.engine.fold)
         self.engine = None
 
     def clock(self) -> int:

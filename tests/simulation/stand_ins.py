@@ -3,13 +3,15 @@
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 from unittest.mock import patch
 
+from belated.replicated.shared_learner import SharedLearner
 from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.engine import drawing
 from belated.serve.engine import engine as engine_module
 from belated.serve.store import journal as journal_module
+from tests.simulation.faults import CURSED_ARMS
 
 
 @final
@@ -45,3 +47,30 @@ def simulated(now: Callable[[], int], pause: Callable[[], None], randbytes: Call
         logging.disable(logging.CRITICAL)
         stack.callback(logging.disable, logging.NOTSET)
         yield
+
+
+@contextmanager
+def failing_learner() -> Iterator[None]:
+    """Let a learner of the cursed experiment fail at the loss 1, and after some rounds at every draw.
+
+    It fails at the same entry on every server, as a bug in a learner does.
+    """
+    tell, draw_context = SharedLearner.tell, SharedLearner.draw_context
+
+    def tell_or_fail(self: SharedLearner, seq: int, decision: int, loss: float) -> None:
+        if is_cursed(self) and loss == 1.0:
+            raise FloatingPointError("the learner cannot take this loss")
+        tell(self, seq, decision, loss)
+
+    def draw_or_fail(self: SharedLearner) -> Any:
+        if is_cursed(self) and self.learner.round >= 8:
+            raise FloatingPointError("the learner cannot decide any more")
+        return draw_context(self)
+
+    with patch.object(SharedLearner, "tell", tell_or_fail), patch.object(SharedLearner, "draw_context", draw_or_fail):
+        yield
+
+
+def is_cursed(shared: SharedLearner) -> bool:
+    """Whether a learner belongs to the experiment that fails."""
+    return shared.learner.n_arms == len(CURSED_ARMS)

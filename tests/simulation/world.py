@@ -2,6 +2,7 @@
 
 import hashlib
 from collections import Counter
+from contextlib import nullcontext
 from random import Random
 from typing import Final, NamedTuple, final
 
@@ -18,7 +19,7 @@ from tests.simulation.faults import CALM, Faults, drawn
 from tests.simulation.model import Model, require
 from tests.simulation.network import Call, Letter, Network, Reply
 from tests.simulation.servers import Server
-from tests.simulation.stand_ins import simulated
+from tests.simulation.stand_ins import failing_learner, simulated
 
 BEGAN: Final = 1_700_000_000 * MICROSECONDS
 STEPS: Final = (300, 1_200, 4_000)  # turns before everything is repaired, one of these
@@ -49,18 +50,19 @@ class World:
         self.happened = Counter[str]()
         self.now, self.turns, self.is_settling, self.acknowledged = BEGAN, 0, False, 0
         self.database = Database()
-        self.model = Model(self.database, lambda: (self._now_on.since, self.now))
+        self.model = Model(self.database, lambda: self.now)
         self.network, self.orphans = Network(self.random), list[Transaction]()
-        settings, known = experiments(self.random), Known([], [])
+        settings, known = experiments(self.random, is_one_cursed=self.faults.failing_learner), Known([], [])
         self.clients = [Client(one, self.random, settings, known) for one in range(self.random.choice((1, 2, 4)))]
         self.servers = [Server(self, number) for number in range(self.random.choice((1, 2, 3)))]
         self._orphans_end = self.random.choice((0.1, 0.03, 0.005))  # the chance at each turn
-        self._main, self._now_on = getcurrent(), self.servers[0]
+        self._main = getcurrent()
 
     def run(self, steps: int | None = None) -> Outcome:
         """Run with faults for some turns, then repair everything, wait until all is done, and check everything."""
         chosen = self.random.choice(STEPS)
-        with simulated(lambda: self.now, self._sleep, self.random.randbytes):
+        fails = failing_learner() if self.faults.failing_learner else nullcontext()
+        with simulated(lambda: self.now, self._sleep, self.random.randbytes), fails:
             try:
                 for server in self.servers:
                     server.start()
@@ -104,7 +106,7 @@ class World:
     def answer(self, server: Server, call: Call, result: Result) -> None:
         """A server answers a call."""
         self.note(f"server {server.number} answers client {call.client}: {_described(result)}")
-        self.model.answered(server, call, result)
+        self.model.answered(call, result)
         self.happened[_kind(result)] += 1
         self.acknowledged += 1
         self.network.send(Reply(call, result))
@@ -143,8 +145,9 @@ class World:
     def _let_a_server_go_on(self) -> None:
         server = self.random.choice(self.servers)
         if not server.must_be_restarted:
-            self._now_on = server
+            self.model.writer = server
             server.turn()
+            self.model.writer = None
         elif self.random.random() < 0.3:
             self.note(f"server {server.number} is started again")
             server.crash()
@@ -186,8 +189,9 @@ class World:
     def _strike_database(self, fault: str) -> None:
         self.database.is_up = self.random.random() < 0.5
         if fault == "lost_tails":
-            lost = self.random.randrange(min(6, len(self.database.log) + 1))
-            self.model.forget(self.database.fail_over(lost, self.random.choice((0, 0, 3, 32))))
+            lost, is_restored = self.random.randrange(min(6, len(self.database.log) + 1)), self.random.random() < 0.3
+            skipped = self.random.choice((0, 0, 3, 32))
+            self.model.forget(self.database.go_back(lost, skipped, keeps_connections=is_restored))
         else:
             self.database.crash(0 if fault == "database_crashes" else self.random.choice((1, 32)))
         self.orphans.clear()
