@@ -5,6 +5,7 @@ import sys
 import time
 import traceback
 
+from tests.simulation.model import Violation
 from tests.simulation.running import run, shrunk, soak
 
 SAY_EVERY = 10.0  # seconds
@@ -31,7 +32,7 @@ def replay(seed: int, steps: int | None, *, whole: bool) -> int:
     try:
         print(run(seed, steps, trace))  # noqa: T201
         failed = False
-    except Exception:  # noqa: BLE001  any error is a finding
+    except (Exception, Violation):  # noqa: BLE001  any error is a finding
         traceback.print_exc(file=sys.stdout)
         failed = True
     print(*(trace if whole else trace[-SHOWN:]), sep="\n")  # noqa: T201
@@ -48,7 +49,7 @@ def run_many(first: int, seconds: float) -> int:
             if time.monotonic() > said + SAY_EVERY:
                 said = time.monotonic()
                 print(f"{said - began:6.0f} s  seeds {first} to {seed - 1}  {total.entries:,} entries", flush=True)  # noqa: T201
-    except Exception:  # noqa: BLE001  any error is a finding
+    except (Exception, Violation):  # noqa: BLE001  any error is a finding
         traceback.print_exc(file=sys.stdout)
         steps = shrunk(seed)
         if steps is not None:

@@ -8,7 +8,7 @@ NOTICES_LOST_HISTORY: Final = False  # a failover loses the newest commits, and 
 REFUSES_CLOCK_JUMPS: Final = False  # a clock jumps by days, and no wait ends early
 ISOLATES_FAILING_EXPERIMENTS: Final = False  # a learner raises an error, and the other experiments go on
 AMENDS_ONCE: Final = False  # a delayed copy of an amendment does not revert a later one
-
+DATES_RISE: Final = True  # no decision is dated before an entry that its server has read
 
 CURSED: Final = "cursed"  # the experiment whose learner fails
 CURSED_ARMS: Final = ["a", "b", "c", "d", "e"]  # no other experiment has so many

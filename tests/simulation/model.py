@@ -10,6 +10,7 @@ from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.fold import Fold
 from belated.serve.domain.messages import Decided, OutcomeReport
 from belated.serve.domain.refusals import Refusal
+from belated.serve.domain.settings import stored_settings
 from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Result, Tell
 from tests.simulation.database import Database
@@ -23,8 +24,8 @@ SKEW = MICROSECONDS  # by which a clock may be wrong
 KINDS = {"applied": EntryKind.REPORTED, "late": EntryKind.LATE, "amended": EntryKind.AMENDED}
 
 
-class Violation(AssertionError):
-    """Something happened that must not."""
+class Violation(BaseException):
+    """Something happened that must not. No handler of the service may catch it."""
 
 
 def require(is_true: object, what: str) -> None:
@@ -56,14 +57,19 @@ class Model:
     # -- the database --------------------------------------------------------------------------------------------------
 
     def _begun(self, entries: Sequence[Entry]) -> None:
-        """An entry has a true date. A decision may be drawn only from history that cannot change any more."""
+        """Dates are true, and no wait ends early. A decision is drawn only from history that can no longer change."""
         assert self.writer is not None
         now, since = self._clock(), self.writer.since
         for entry in entries:
             require(entry.at <= now + SKEW, f"an entry is dated {entry.at - now} us ahead")
-            is_before = entry.at < since - SKEW and self.writer.jump >= 0
-            require(not is_before, f"an entry is dated {since - entry.at} us before its server began it")
+            if entry.kind is EntryKind.EXPIRED:
+                created = self._database.entries[entry.experiment]
+                wait = round((stored_settings(created.body or b"").reward_wait or 0) * MICROSECONDS)
+                left = (entry.decided_at or 0) + wait - now
+                require(left <= SKEW, f"the wait of decision {entry.decision} ends {left} us early")
             if entry.kind is EntryKind.DECIDED:
+                is_before = entry.at < since - SKEW and self.writer.jump >= 0
+                require(not is_before, f"a decision is dated {since - entry.at} us before its server began it")
                 seen = entry.seen or 0
                 require(seen <= self._database.settled(), f"a decision has seen entry {seen}, which is not settled")
 
@@ -181,11 +187,13 @@ class Model:
                 return entry
         raise Violation(f"decision {id} was acknowledged but is not in the journal")
 
-    def _told(self, report: OutcomeReport, status: str | Refusal) -> None:
+    def _told(self, report: OutcomeReport, answer: object) -> None:
+        status = getattr(answer, "status", answer)  # with or without more about it
         seq = _seq(report.decision_id)
         kept = [self._database.entries[one] for one in self._database.outcomes.get(seq, [])]
         lost = [entry for entry in self.lost.values() if entry.decision == seq]
-        if isinstance(status, Refusal):
+        if not isinstance(status, str):
+            assert isinstance(status, Refusal)
             is_other = any(one.value != report.value for one in self.sent[seq])
             is_fine = {"unavailable": True, "conflict": is_other, "not_found": seq in self.lost}
             decision = self._database.entries.get(seq)

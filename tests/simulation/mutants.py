@@ -21,6 +21,7 @@ from belated.serve.engine.requests import Ask
 from belated.serve.store import loading
 from belated.serve.store.journal import PAGE, Journal
 from tests.simulation.database import Database
+from tests.simulation.faults import DATES_RISE
 
 Mutant = Callable[[], AbstractContextManager[object]]
 MUTANTS: Final[dict[str, Mutant]] = {}
@@ -211,9 +212,12 @@ def a_late_report_replaces_nothing() -> Iterator[Any]:
     yield patch.object(feedback, "new_outcome", new_outcome)
 
 
-@mutant
 def time_goes_back() -> Iterator[Any]:
     yield patch.object(Engine, "now", lambda self: self._clock())
+
+
+if DATES_RISE:
+    mutant(time_goes_back)
 
 
 @mutant

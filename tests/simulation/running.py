@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tests.simulation.model import Violation
 from tests.simulation.world import Outcome, World
 
 
@@ -12,7 +13,7 @@ def run(seed: int, steps: int | None = None, trace: list[str] | None = None) -> 
     """Run a seed. An error says how to replay it."""
     try:
         return World(seed, trace=trace).run(steps)
-    except Exception as error:
+    except (Exception, Violation) as error:
         limit = "" if steps is None else f" --steps {steps}"
         error.add_note(f"seed {seed}. Replay it with: python -m tests.simulation --seed {seed}{limit} --trace")
         raise
@@ -22,7 +23,7 @@ def fails(seed: int, steps: int | None) -> bool:
     """Whether a seed fails with this limit of steps."""
     try:
         World(seed).run(steps)
-    except Exception:  # noqa: BLE001  any error is a finding
+    except (Exception, Violation):  # noqa: BLE001  any error is a finding
         return True
     return False
 
