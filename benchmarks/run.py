@@ -25,6 +25,7 @@ from benchmarks import (
     silent_option,
     still_worlds,
     verdicts,
+    watching,
 )
 from benchmarks.judging import missed
 
@@ -73,6 +74,8 @@ PARTS = (
     decision_service.start_up,
     decision_service.snapshot,
     decision_service.memory,
+    watching.dashboards,
+    watching.exports,
     replicas.single,
     replicas.two,
     replicas.most,

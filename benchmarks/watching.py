@@ -1,7 +1,6 @@
 """What reading costs those who decide: dashboards on a large experiment, and downloads of a large journal."""
 
 import http.client
-import random
 import subprocess
 import sys
 import tempfile
@@ -11,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+import numpy as np
 
 from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.settings import Settings
@@ -41,7 +42,7 @@ print(sum(counts), flush=True)
 
 def fill(folder: str, arms: int, decisions: int, batch: int) -> None:
     """A journal with an experiment, in which 70% of the decisions have an outcome."""
-    engine, generator = Engine(SQLiteJournal(Path(folder, "belated.db"), synchronous="OFF")), random.Random(1)
+    engine, generator = Engine(SQLiteJournal(Path(folder, "belated.db"), synchronous="OFF")), np.random.default_rng(1)
     engine.process([Create(Settings("layout", [f"option {number}" for number in range(arms)]))])
     for _ in range(decisions // batch):
         got: Any = engine.process([Ask("layout", batch)])[0]

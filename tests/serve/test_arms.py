@@ -153,7 +153,7 @@ def test_history_and_means_keep_their_arms(driven: Driven) -> None:
     assert sum(arm.chosen for arm in document.arms) == sum(arm.reports for arm in document.arms) == 200
     assert document.history.round == list(range(1, 201))
     for number, there in ((0, slice(0, 100)), (1, slice(0, 200)), (2, slice(0, 200)), (3, slice(100, 200))):
-        points = document.history.probabilities[number]
+        points = document.history.probabilities[number] or []
         known = [index for index, point in enumerate(points) if point is not None]
         assert known == list(range(200))[there]
     assert [arm.mean for arm in document.arms] == [pytest.approx(LOSS[arm.name]) for arm in document.arms]

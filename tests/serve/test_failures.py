@@ -178,7 +178,7 @@ def test_a_learner_that_fails_without_an_entry_refuses_only_its_own(
         raise FloatingPointError("not a number")
 
     monkeypatch.setattr(shared, "draw_context", fail)
-    monkeypatch.setattr(driven["layout"], "costs", fail)
+    monkeypatch.setattr(driven["layout"], "proven", fail)
     group = [Ask("layout", 1, "k"), Ask("healthy", 2), Ask("layout", 1, "k"), Ask("layout")]
     results = driven.engine.process(group)
     assert kinds_of(results) == ["failed", "Answers", "failed", "failed"]

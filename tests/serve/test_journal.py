@@ -49,7 +49,12 @@ def test_a_page_is_found_by_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """Without one a page of a small experiment would read the whole journal."""
     journal, asked = SQLiteJournal(tmp_path / "belated.db"), list[Any]()
     rows = journal._rows
-    monkeypatch.setattr(journal, "_rows", lambda sql, values: [asked.append((sql, values))] * 0)
+
+    def remember(sql: str, values: Any) -> list[Any]:
+        asked.append((sql, values))
+        return []
+
+    monkeypatch.setattr(journal, "_rows", remember)
     getattr(journal, page)(1, 0, 100)
     [(sql, values)] = asked
     plan = [row[3] for row in rows(f"EXPLAIN QUERY PLAN {sql}", values)]

@@ -6,7 +6,7 @@ means keeps a head start instead.
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -117,17 +117,34 @@ def _share(number: int) -> float:
     return FIRST if number == 1 else (1 - FIRST) / (number * (number - 1))
 
 
-def run_bound(state: State, confidence: float, arm: int | None) -> float:
+class Bets(NamedTuple):
+    """What the bound on a run's regret is computed from. It does not change with the learner."""
+
+    rounds: int
+    past: tuple[tuple[float, ...], ...]  # Stretch.bounds
+    logs: Floats | None  # of the present stretch, None if there is nothing to regret
+
+
+def bets_of(state: State) -> Bets:
+    """Read the bets. Callers hold the lock."""
+    arrays = arrays_of(state)
+    logs = None if arrays.is_trivial else certificates.logarithms(arrays)
+    return Bets(int(state.round.item()) + state.offset, state.stretch.bounds, logs)
+
+
+def run_bound(bets: Bets, confidence: float, arm: int | None = None) -> float:
     """The bound on this run's regret over all stretches, against the best arm of each, or against one arm."""
-    delta, arrays, total, past = 1 - confidence, arrays_of(state), 0.0, state.stretch.bounds
-    if arm is not None:
-        return float(certificates.run_bounds(certificates.logarithms(arrays)[:, [arm]], -math.log(delta))[0])
+    n, past, logs = bets
+    delta, total = 1 - confidence, 0.0
+    if n == 0 or (arm is not None and logs is None):
+        return 0.0
+    if arm is not None and logs is not None:
+        return min(float(n), float(certificates.run_bounds(logs[:, [arm]], -math.log(delta))[0]))
     if past:  # all at once, because there may be many
         surprises = [log_arms - math.log(delta * _share(place)) for place, (log_arms, *_) in enumerate(past, 1)]
         found = certificates.run_bounds(np.array([logs for _, *logs in past]).T, np.array(surprises))
         total = sum(np.maximum(found, 0.0).tolist())
-    number = len(past) + 1
-    if arrays.is_trivial:
-        return total
-    surprise = math.log(arrays.n_arms / (delta * _share(number)))
-    return total + float(certificates.run_bounds(certificates.logarithms(arrays), surprise).max())
+    if logs is not None:
+        surprise = math.log(logs.shape[1] / (delta * _share(len(past) + 1)))
+        total += float(certificates.run_bounds(logs, surprise).max())
+    return min(float(n), total)

@@ -309,8 +309,8 @@ class FTRL(Generic[Arm]):
             if against is not None and state.offset:
                 raise InvalidInput(f"against={against!r} needs arms that have never changed. Leave it out")
             arm = None if against is None else state.arms.index_of(against)
-            n = float(state.round.item() + state.offset)
-            return 0.0 if n == 0 else min(n, changes.run_bound(state, level, arm))
+            bets = changes.bets_of(state)
+        return changes.run_bound(bets, level, arm)
 
     def snapshot(self) -> dict[str, Any]:
         """The whole state, including the generator, as plain data that survives JSON."""

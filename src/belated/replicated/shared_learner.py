@@ -19,6 +19,7 @@ from belated.errors import InvalidInput
 from belated.learner import changes, rounds, snapshots
 from belated.learner.arms import Arms
 from belated.learner.certificates import Measured
+from belated.learner.changes import Bets
 from belated.learner.ftrl import FTRL, check_plain, state_of
 from belated.replicated.lag import DrawContext, Drawn, Lag, drawn_now, lag_since
 from belated.tunings import Tuning
@@ -276,6 +277,11 @@ class SharedLearner:
         """The measured certificate in two parts."""
         with self._state.lock:
             return changes.measured(self._state)
+
+    def bets(self) -> Bets:
+        """What the bound on this run's regret is computed from, later and in another thread."""
+        with self._state.lock:
+            return changes.bets_of(self._state)
 
     def is_waiting(self, decision: int) -> bool:
         """Whether the decision with this number waits for a report."""

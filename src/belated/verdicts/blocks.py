@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import truediv
 
 EAGER, LEAST = 0.8, 0.2  # a block ends when some probability / reference is below EAGER, later when below LEAST
@@ -40,10 +40,17 @@ class Block:
 
     def copy(self) -> "Block":
         """A copy that does not change with this one. The means and the reference of a block never change."""
-        sums = (self.weights, self.sums, self.squares, self.cubes, self.open_weights, self.open_squares)
-        rest = self.counted, self.paused, self.open.copy(), *(one.copy() for one in sums), self.open_cubes.copy()
-        fixed = self.first, self.known, self.centre, self.means, self.reference
-        return Block(*fixed, self.lowest, *rest)  # `lowest` is replaced, never changed
+        return replace(  # `lowest` is replaced, too, and never changed
+            self,
+            open=self.open.copy(),
+            weights=self.weights.copy(),
+            sums=self.sums.copy(),
+            squares=self.squares.copy(),
+            cubes=self.cubes.copy(),
+            open_weights=self.open_weights.copy(),
+            open_squares=self.open_squares.copy(),
+            open_cubes=self.open_cubes.copy(),
+        )
 
 
 def new_block(first: int, known: int, centre: float, means: list[float], reference: list[float]) -> Block:

@@ -182,9 +182,13 @@ class Evidence:
             self.gap_starts.append(position)
             self.gap_ends.append(position)
 
+    def n_blocks_until(self, position: int | None = None) -> int:
+        """How many blocks begin at this position or before it, or all."""
+        return len(self.blocks) if position is None else bisect_right(self.blocks, position, key=lambda one: one.first)
+
     def _find(self, position: int, arm: int) -> tuple[Block, bool]:
         """The block of a decision, and whether the decision counts for differences."""
-        found = bisect_right(self.blocks, position, key=lambda block: block.first) - 1
+        found = self.n_blocks_until(position) - 1
         if found < 0 or position > self.last:
             raise InvalidInput(f"there is no decision at position {position!r}. The last one is at {self.last}")
         block = self.blocks[found]
@@ -231,10 +235,18 @@ class Evidence:
         self.cubes[arm] += sign * centred**3
 
     def copy(self) -> Self:
-        """A copy that does not change with this one."""
-        names = "active", "gap_starts", "gap_ends", "known", "totals", "squares", "cubes"
-        lists = {name: list(getattr(self, name)) for name in names}
-        return replace(self, blocks=[block.copy() for block in self.blocks], **lists)
+        """A copy that shares the blocks. Copy a block before it changes in one of them."""
+        return replace(
+            self,
+            active=self.active.copy(),
+            blocks=self.blocks.copy(),
+            gap_starts=self.gap_starts.copy(),
+            gap_ends=self.gap_ends.copy(),
+            known=self.known.copy(),
+            totals=self.totals.copy(),
+            squares=self.squares.copy(),
+            cubes=self.cubes.copy(),
+        )
 
     def verdict(self, confidence: float = 0.95) -> looks.Verdict:
         """Which active arm is the best, and how sure that is. Takes O(arms x blocks) and changes nothing."""

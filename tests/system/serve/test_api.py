@@ -247,6 +247,40 @@ def test_the_exports_are_the_list(served: Served, filled: str, tmp_path: Path) -
     ]
 
 
+def test_an_export_goes_on_where_it_was_cut_off(served: Served) -> None:
+    """Whole rows of a file that is incomplete, and what comes after the last of them, are the whole file."""
+    name = created(served, "cut-off")
+    decide(served, name, 5000)
+    path = f"/v1/experiments/{name}/export.csv"
+    with served.client() as http, http.stream("GET", path) as answer:
+        part = next(answer.iter_raw(100_000))
+    begun = part[: part.rindex(b"\n") + 1]
+    last = begun.splitlines()[-1].split(b",")[0].decode()
+    rest = served.get(f"{path}?after={last}").content
+    assert begun + rest == served.get(path).content
+    end = served.get(f"{path}?after={rest.splitlines()[-1].split(b',')[0].decode()}")
+    assert (end.status_code, end.content) == (200, b"")
+
+
+def test_a_parquet_export_can_be_had_in_parts(served: Served) -> None:
+    name = created(served, "parts")
+    made = [one["decision_id"] for one in decide(served, name, 5000)]
+    path, after, parts = f"/v1/experiments/{name}/export.parquet", "", list[pl.DataFrame]()
+    while not parts or parts[-1].height:
+        parts.append(pl.read_parquet(io.BytesIO(served.get(f"{path}?limit=2100{after}").content)))
+        after = f"&after={parts[-1]['decision_id'][-1]}" if parts[-1].height else after
+    assert [part.height for part in parts] == [2100, 2100, 800, 0]
+    whole = pl.read_parquet(io.BytesIO(served.get(path).content))
+    assert pl.concat(parts).equals(whole)
+    assert whole["decision_id"].to_list() == made
+
+
+@pytest.mark.parametrize("query", ["after=7", "after=", "limit=0", "limit=x", "cursor=3"])
+def test_an_export_refuses_what_it_does_not_understand(served: Served, filled: str, query: str) -> None:
+    for ending in ("csv", "parquet"):
+        assert served.get(f"/v1/experiments/{filled}/export.{ending}?{query}").status_code == 422
+
+
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_replay_reads_an_export(served: Served, tmp_path: Path, ending: str) -> None:
     """The export has more than one page, and some decisions are still open."""

@@ -12,6 +12,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
+from tests.support.pages import pretend
 from tests.system.serve.conftest import Server
 
 
@@ -229,6 +230,31 @@ def test_the_keyboard_alone_suffices(page: Page, server: Server) -> None:
     assert [arm["name"] for arm in get(server, "layout")["arms"]] == ["blue", "green"]
 
 
+def test_a_thousand_options_are_shown_and_can_be_retired(page: Page, server: Server) -> None:
+    """The document has a hundred of them. The page still tells of all, live, and offers all."""
+    create(server, arms=tuple(f"option {number}" for number in range(1000)), reward_wait=None, default_outcome=None)
+    made = post(server, "/experiments/layout/decisions/batch", {"size": 2000})["decisions"]
+    reports = [{"decision_id": one["decision_id"], "reward": 1} for one in made[:1500]]
+    post(server, "/feedback", {"reports": reports})
+    visit(page, server)
+    expect(page.get_by_test_id("decisions")).to_have_text("2,000")
+    expect(page.locator("#bars li").last).to_contain_text("992 others together")
+    expect(page.locator("#earnings tr")).to_have_count(100)
+    expect(page.get_by_test_id("earned-rest")).to_contain_text("the other 900 too")
+    for size in (1, 20, 300):
+        post(server, "/experiments/layout/decisions/batch", {"size": size})
+    expect(page.get_by_test_id("decisions")).to_have_text("2,321")
+    shares = page.locator("#bars [data-part=value]").all_inner_texts()
+    assert sum(float(one.strip("<% ")) for one in shares) == pytest.approx(100, abs=3)
+    page.get_by_test_id("manage").click()
+    expect(page.locator("#retire-name option")).to_have_count(1000)
+    page.get_by_test_id("retire-name").select_option("option 999")
+    page.locator("#retire button").click()
+    page.get_by_test_id("yes").click()
+    expect(page.locator("#retire-name option")).to_have_count(999)
+    expect(page.locator("#bars li").last).to_contain_text("991 others together")
+
+
 def test_of_many_options_the_likeliest_are_drawn(page: Page, server: Server) -> None:
     create(server, arms=tuple(f"option {number}" for number in range(20)))
     visit(page, server)
@@ -438,8 +464,7 @@ def test_a_store_that_cannot_be_written_is_told_on_top(page: Page, server: Serve
     visit(page, server)
     expect(page.get_by_test_id("alarm")).to_be_hidden()
     broken = get(server, "layout")
-    page.route("**/v1/experiments/layout", lambda route: route.fulfill(json=broken))
-    page.route("**/v1/experiments/layout/live", lambda route: route.fulfill(content_type="text/event-stream", body=""))
+    pretend(page, "layout", broken)
     for kind, remedy in {
         "sqlite": "Free up disk space and restart the server.",
         "postgresql": "the server recovers by itself when it is back. After any other failure, restart the server.",

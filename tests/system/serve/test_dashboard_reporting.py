@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.support.pages import pretend
 from tests.system.serve.conftest import Server
 from tests.system.serve.test_dashboard import FAINT_TEXT, create, get, post, visit
 
@@ -102,8 +103,7 @@ def show(page: Page, server: Server, arms: list[dict[str, Any]], never: tuple[st
         few = {"mean": 0.5, "low": 0.4, "high": 0.6, "share": 0.2, "open": 40}
         one.update(few, chosen=100, reports=0 if one["name"] in never else 60)
     said["verdict"].update(leader="blue", sure=0.6, open=200)
-    page.route("**/v1/experiments/layout", lambda route: route.fulfill(json=said))
-    page.route("**/v1/experiments/layout/live", lambda route: route.fulfill(content_type="text/event-stream", body=""))
+    pretend(page, "layout", said)
     page.goto(f"{server.url}/experiments/layout")
     expect(page.get_by_test_id("missing")).to_be_visible()
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.support.pages import pretend
 from tests.system.serve.conftest import Server
 from tests.system.serve.test_dashboard import FAINT_TEXT, create, get, number, post, unfold, visit
 
@@ -35,8 +36,7 @@ def shown(page: Page, server: Server, **changes: Any) -> None:
     said = get(server, "layout")
     said["verdict"].update(changes.pop("verdict", {}))
     said["costs"].update(changes.pop("costs", {}))
-    page.route("**/v1/experiments/layout", lambda route: route.fulfill(json=said | changes))
-    page.route("**/v1/experiments/layout/live", lambda route: route.fulfill(content_type="text/event-stream", body=""))
+    pretend(page, "layout", said | changes)
     page.goto(f"{server.url}/experiments/layout")
     expect(page.get_by_test_id("decisions")).to_be_visible()
 

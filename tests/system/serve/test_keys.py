@@ -40,6 +40,7 @@ WHO_MAY: dict[tuple[str, str], set[str] | None] = {  # written by hand. None mea
     ("GET", "/v1/experiments"): ADMIN,
     ("GET", "/v1/experiments/{name}"): ADMIN,
     ("POST", "/v1/experiments/{name}/arms"): ADMIN,
+    ("GET", "/v1/experiments/{name}/arms"): ADMIN,
     ("POST", "/v1/experiments/{name}/close"): ADMIN,
     ("GET", "/v1/experiments/{name}/decisions"): ADMIN,
     ("GET", "/v1/experiments/{name}/feedback"): ADMIN,

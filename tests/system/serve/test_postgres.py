@@ -363,7 +363,12 @@ def test_a_page_is_found_by_an_index(
     journal.append([created("two"), *(decided(1, number) for number in range(1, 20_001))])
     journal.append([outcome(3 + number) for number in range(10_000)])
     asked = list[str]()
-    monkeypatch.setattr(journal, "_rows", lambda sql, _values: [asked.append(sql)] * 0)
+
+    def remember(sql: str, _values: Any) -> list[Any]:
+        asked.append(sql)
+        return []
+
+    monkeypatch.setattr(journal, "_rows", remember)
     getattr(journal, page)(2, 0, 100)
     with closing(connect(database)) as connection:
         connection.execute("ANALYZE journal")

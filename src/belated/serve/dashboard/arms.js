@@ -10,23 +10,25 @@ const meanOf = (arm) => arm.provisional_mean ?? arm.mean;
 const LISTED = 100; // more rows belong into a spreadsheet
 
 /** The options to draw. If there are too many, draws the likeliest, and the others as one. Draws retired options if there is room. */
-export function drawnArms(arms) {
+export function drawnArms({ arms, rest, history }) {
+  const hasLine = (arm) => history.probabilities[arms.indexOf(arm)] !== null;
   const active = arms.filter((arm) => arm.probability !== null);
   if (active.length <= DRAWN) {
-    const retired = arms.filter((arm) => arm.probability === null && arm.chosen > 0).slice(0, DRAWN - active.length);
+    const retired = arms.filter((arm) => arm.probability === null && arm.chosen > 0 && hasLine(arm)).slice(0, DRAWN - active.length);
     assignColours([...active, ...retired].map((arm) => arm.name));
-    return { drawn: active, retired, others: [] };
+    return { drawn: active, retired, others: [], rest };
   }
   const sorted = active.toSorted((a, b) => b.probability - a.probability);
   assignColours(sorted.slice(0, DRAWN).map((arm) => arm.name));
-  return { drawn: sorted.slice(0, DRAWN), retired: [], others: sorted.slice(DRAWN) };
+  return { drawn: sorted.slice(0, DRAWN), retired: [], others: sorted.slice(DRAWN), rest };
 }
 
-export function showProbabilities({ drawn, others }) {
+export function showProbabilities({ drawn, others, rest }) {
   const rows = drawn.map(({ name, probability }) => ({ name, probability, testid: `probability-${name}` }));
-  if (others.length > 0) {
-    const probability = others.reduce((sum, arm) => sum + arm.probability, 0);
-    rows.push({ name: `${others.length} others together`, probability, testid: "probability-others", isRest: true });
+  const number = others.length + (rest?.active ?? 0);
+  if (number > 0) {
+    const probability = others.reduce((sum, arm) => sum + arm.probability, rest?.probability ?? 0);
+    rows.push({ name: `${count(number)} others together`, probability, testid: "probability-others", isRest: true });
   }
   byId("bars").hidden = rows.length === 0;
   showEach(byId("bars"), rows, (row) => row.testid, createBar, updateBar);
@@ -36,27 +38,28 @@ function createBar({ name, testid, isRest }) {
   return el(
     "li",
     { class: isRest ? "rest" : null },
-    el("span", { class: "name", title: name }, name),
+    el("span", { class: "name", title: name, "data-part": "name" }, name),
     el("span", { class: "value", "data-part": "value", "data-testid": testid }),
     el("span", { class: "track", "aria-hidden": "true" }, el("span", { class: "fill", "data-part": "fill" })),
   );
 }
 
 function updateBar(bar, { name, probability }) {
+  write(part(bar, "name"), name); // the number of the others may change
   write(part(bar, "value"), percent(probability));
   part(bar, "fill").style.width = `${100 * probability}%`;
   part(bar, "fill").style.background = colour(name);
 }
 
-export function showEarnings({ arms, outcome, default_outcome: fallback }) {
+export function showEarnings({ arms, rest, outcome, default_outcome: fallback }) {
   const known = arms.filter((arm) => arm.mean !== null);
   const scale = commonScale(known, outcome);
   writeTo("earned-hint", earnedHint(known, outcome, fallback));
   write(byId("scale-low"), known.length ? average(scale.low, outcome) : "");
   write(byId("scale-high"), known.length ? average(scale.high, outcome) : "");
   const listed = inReadingOrder(arms, outcome).slice(0, LISTED);
-  const missing = arms.length - listed.length;
-  writeTo("earned-rest", missing > 0 ? `This table has the best ${LISTED}. The download below has the other ${count(missing)} too.` : "");
+  const missing = arms.length - listed.length + (rest?.arms ?? 0);
+  writeTo("earned-rest", missing > 0 ? `This table has the likeliest and the best ${LISTED} options. The download below has the other ${count(missing)} too.` : "");
   showEach(byId("earnings"), listed, (arm) => arm.name, createEarning, (row, arm) => updateEarning(row, arm, outcome, scale));
 }
 

@@ -16,7 +16,8 @@ export function showHistory({ drawn, retired, others }, { arms, history }) {
   const byTime = history.at.at(-1) - history.at[0] >= BURST;
   const rows = new Map(arms.map((arm, index) => [arm.name, history.probabilities[index]]));
   const lines = [...drawn, ...retired].map(({ name }) => ({ name, values: rows.get(name) }));
-  if (others.length > 0) lines.push({ name: "Others", values: sumOf(others.map(({ name }) => rows.get(name))) });
+  const hidden = [...others.map(({ name }) => rows.get(name)), history.others].filter((row) => row !== null);
+  if (others.length > 0) lines.push({ name: "Others", values: sumOf(hidden) });
   const data = [byTime ? history.at : history.round, ...lines.map((line) => line.values)];
   const wanted = JSON.stringify([byTime, lines.map(({ name }) => name)]);
   if (wanted !== shape) build(byTime, lines, data);

@@ -22,7 +22,7 @@ function show(experiment) {
   showReporting(experiment);
   showVerdict(experiment);
   showSummary(experiment);
-  const drawing = drawnArms(experiment.arms);
+  const drawing = drawnArms(experiment);
   const isClosed = experiment.closed_at !== null;
   write(byId("chosen-title"), isClosed ? "What was chosen at the end" : "What is chosen now");
   write(byId("bars-title"), isClosed ? "For the last decisions" : "For the next decision");
@@ -86,4 +86,4 @@ document.title = `${name} · Belated`;
 writeTo("name", name);
 prepareCopying();
 prepareManaging(name, show);
-follow(pathOf(name), `${pathOf(name)}/live`, show, fail);
+follow(`${pathOf(name)}/live`, show, fail);

@@ -75,4 +75,4 @@ function fail(problem) {
 
 byId("more").addEventListener("click", showMore);
 prepareForm();
-follow(FIRST_PAGE, "/v1/live", show, fail);
+follow("/v1/live", show, fail);

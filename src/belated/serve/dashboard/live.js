@@ -1,8 +1,10 @@
 // Follows a document of the server. Shows it once, then after each change, and reconnects when the connection is lost.
+// The server sends the whole document first, and then what has changed (JSON Patch, RFC 6902).
 // Reads event streams with fetch, because EventSource cannot send a key.
 
 import { byId, write } from "/static/dom.js";
-import { get, Problem, request } from "/static/server.js";
+import { patched } from "/static/patch.js";
+import { Problem, request } from "/static/server.js";
 import { timeOfDay } from "/static/words.js";
 
 const FIRST_PAUSE = 500;
@@ -10,12 +12,12 @@ const LONGEST_PAUSE = 8_000;
 const SILENCE_TIMEOUT = 60_000; // milliseconds. The server pings more often
 
 /** Calls show(document) until a Problem, such as an unknown experiment, ends it. Passes that to fail(problem). */
-export async function follow(path, livePath, show, fail) {
+export async function follow(livePath, show, fail) {
   let pause = FIRST_PAUSE;
   for (;;) {
     await isVisible(); // a browser has few connections to a server, so a hidden tab closes its own
     try {
-      await followOnce(path, livePath, (document) => {
+      await followOnce(livePath, (document) => {
         show(document);
         pause = FIRST_PAUSE;
       });
@@ -29,18 +31,16 @@ export async function follow(path, livePath, show, fail) {
   }
 }
 
-async function followOnce(path, livePath, show) {
+async function followOnce(livePath, show) {
   const abort = new AbortController();
   const stopIfHidden = () => document.hidden && abort.abort();
   document.addEventListener("visibilitychange", stopIfHidden);
   let silence;
   try {
-    // Open the stream first, so that no change between the two answers is missed.
-    const stream = await request(livePath, { signal: abort.signal });
-    draw(show, await get(path));
-    sayLive();
+    const stream = await request(`${livePath}?differences=true`, { signal: abort.signal });
     const reader = stream.body.pipeThrough(new TextDecoderStream()).getReader();
     let text = "";
+    let current = null;
     for (;;) {
       silence = setTimeout(() => abort.abort(), SILENCE_TIMEOUT);
       const { done, value } = await reader.read();
@@ -48,8 +48,10 @@ async function followOnce(path, livePath, show) {
       if (done) return;
       const events = (text + value).split("\n\n");
       text = events.pop();
-      const latest = events.map(dataOf).filter(Boolean).at(-1);
-      if (latest) draw(show, JSON.parse(latest));
+      if (events.length === 0) continue;
+      for (const event of events) current = next(current, event);
+      sayLive();
+      draw(show, current);
     }
   } finally {
     clearTimeout(silence);
@@ -68,9 +70,11 @@ function draw(show, data) {
   write(byId("updated"), `Last change ${timeOfDay(new Date())}`);
 }
 
-function dataOf(event) {
-  const lines = event.split("\n").filter((line) => line.startsWith("data:"));
-  return lines.map((line) => line.slice(5).trim()).join("\n");
+/** The document after an event, which is a new one or a patch. */
+function next(current, event) {
+  const field = (name) => event.split("\n").filter((line) => line.startsWith(`${name}:`)).map((line) => line.slice(name.length + 1).trim()).join("\n");
+  const data = JSON.parse(field("data"));
+  return field("event") === "patch" ? patched(current, data) : data;
 }
 
 function isVisible() {

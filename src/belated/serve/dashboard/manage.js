@@ -1,9 +1,10 @@
 // Add or retire an option, or close the experiment. None can be undone, so each asks first.
 
 import { byId, el, write } from "/static/dom.js";
-import { downloadWithKey, pathOf, post } from "/static/server.js";
+import { downloadWithKey, get, pathOf, post } from "/static/server.js";
 
 let active = [];
+let current = null; // the experiment that is shown
 
 export function prepareManaging(name, show) {
   const change = async (question, action, path, body, done = () => {}) => {
@@ -27,6 +28,7 @@ export function prepareManaging(name, show) {
   onSubmit("close", () => {
     change(`Close “${name}”? It will make no more decisions. All data is kept.`, "Close experiment", "/close", {});
   });
+  byId("management").addEventListener("toggle", () => byId("management").open && current?.rest?.active && offerAll());
   for (const kind of ["csv", "parquet"]) {
     const link = byId(`export-${kind}`);
     link.href = `${pathOf(name)}/export.${kind}`;
@@ -42,14 +44,34 @@ function onSubmit(id, act) {
   });
 }
 
-export function showManaging({ arms, closed_at: closed }) {
+export function showManaging(experiment) {
+  const { arms, rest, closed_at: closed } = experiment;
+  const hasChanged = current?.arm_changes !== experiment.arm_changes;
+  current = experiment;
   byId("changes").hidden = closed !== null;
   byId("is-closed").hidden = closed === null;
   const names = arms.filter((arm) => arm.active).map((arm) => arm.name);
-  byId("retire").hidden = names.length < 2; // one option must remain
+  byId("retire").hidden = names.length + (rest?.active ?? 0) < 2; // one option must remain
+  if (!rest?.active) return offer(names);
+  if (hasChanged && byId("management").open) offerAll();
+}
+
+function offer(names) {
   if (JSON.stringify(names) === JSON.stringify(active)) return; // do not change a list that is open
   active = names;
   byId("retire").elements.option.replaceChildren(...names.map((name) => el("option", { value: name }, name)));
+}
+
+/** The document of a large experiment lacks some options, so ask for all. */
+async function offerAll() {
+  const names = [];
+  let cursor = "0";
+  while (cursor !== null) {
+    const page = await get(`${pathOf(current.name)}/arms?limit=1000&cursor=${cursor}`);
+    names.push(...page.arms.filter((arm) => arm.active).map((arm) => arm.name));
+    cursor = page.next;
+  }
+  offer(names);
 }
 
 /** Ask for confirmation. Resolves to true for yes. */

@@ -21,17 +21,19 @@ export function showVerdict(experiment) {
 }
 
 const activeOf = ({ arms }) => arms.filter((arm) => arm.active);
+const activeCount = (experiment) => activeOf(experiment).length + (experiment.rest?.active ?? 0);
 
 /** Which option is better. */
 export function headline(experiment) {
   const { verdict, decisions, closed_at: closed } = experiment;
   const active = activeOf(experiment);
   if (decisions === 0) return closed ? "Closed before the first decision." : "Ready for the first decision.";
-  if (active.length === 1) return `${shortened(active[0].name)} is the only option.`;
+  if (activeCount(experiment) === 1) return `${shortened(active[0].name)} is the only option.`;
   if (verdict.leader === null) return "No outcome is known yet.";
   if (!verdict.decided) return closed ? "No option is known to be better." : "No option is known to be better yet.";
   const others = active.filter((arm) => arm.name !== verdict.better).map((arm) => shortened(arm.name));
-  const than = others.length > NAMED ? `all ${count(others.length)} other options` : listed(others);
+  const number = activeCount(experiment) - 1;
+  const than = number > NAMED ? `all ${count(number)} other options` : listed(others);
   return `${shortened(verdict.better)} is better than ${than}.`;
 }
 
@@ -48,7 +50,7 @@ const isSome = (sure) => sure >= 0.01;
 function sureWords(experiment) {
   const { verdict, decisions, closed_at: closed } = experiment;
   if (decisions === 0) return closed ? "" : "Every option is equally likely until outcomes arrive.";
-  if (activeOf(experiment).length === 1) return "There is nothing to compare it with.";
+  if (activeCount(experiment) === 1) return "There is nothing to compare it with.";
   if (verdict.leader === null) return "Options are compared as soon as outcomes arrive.";
   if (verdict.decided) return `${sureness(verdict.sure)} sure, whenever you look. ${differenceWords(experiment)}`;
   const lead = `${shortened(verdict.leader)} leads`;

@@ -97,14 +97,16 @@ export function rules({ outcome, reward_wait: wait, default_outcome: fallback, p
 }
 
 /** The option that the next decision prefers, or null if none stands out. */
-function favourite(arms) {
+function favourite({ arms, rest }) {
   const active = arms.filter((arm) => arm.probability !== null).sort((a, b) => b.probability - a.probability);
-  return active.length === 1 || active[0]?.probability >= 1.5 / active.length ? active[0] : null;
+  const number = active.length + (rest?.active ?? 0);
+  return number === 1 || active[0]?.probability >= 1.5 / number ? active[0] : null;
 }
 
 /** How often the favourite was chosen, and how likely it is chosen next. These are two facts. */
-export function favouriteWords({ arms, decisions, closed_at: closed }) {
-  const first = favourite(arms);
+export function favouriteWords(experiment) {
+  const { decisions, closed_at: closed } = experiment;
+  const first = favourite(experiment);
   if (decisions === 0) return "";
   if (!first) return closed ? "No option was clearly preferred." : "No option is clearly preferred yet.";
   const isLater = Math.abs(first.share * decisions - first.chosen) > 0.5; // it joined later, or was away

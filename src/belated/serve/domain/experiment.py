@@ -2,6 +2,7 @@
 
 import math
 from bisect import bisect_right
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
 from itertools import repeat
@@ -11,6 +12,7 @@ import msgspec
 
 from belated.arrays import Floats
 from belated.kernels import GRID
+from belated.learner.changes import run_bound
 from belated.learner.ftrl import FTRL
 from belated.learner.outcomes import OutcomeRange
 from belated.replicated.shared_learner import SharedLearner
@@ -43,6 +45,7 @@ class Look(NamedTuple):
 
 CONFIDENCE = 0.95
 KEPT = ("settings", "seq", "created_at", "closed_at", "arms", "counts", "revision", "era", "failure")  # after a failure
+MANY_ARMS = 50  # so many that a look takes long
 CLOSE = 1e-9  # two releases may round a probability differently
 DEAREST = 1 / (
     1 - float(GRID.max())
@@ -85,6 +88,7 @@ class Experiment:
         self.more_proven, self.more_measured = 0.0, 0.0
         self.shared = SharedLearner(self.settings.build_learner(), created.seq)
         self._looked: Look | None = None
+        self._shared_blocks = set[int]()  # blocks of the evidence that a copy has, too
         self._begin_era(created.seq, list(range(len(self.arms))))
         self.distribution()  # it fails now if it cannot decide
 
@@ -155,6 +159,7 @@ class Experiment:
         If the probabilities are not those of this release, another one has drawn. Whether a decision counts must not
         depend on its arm. So from then on none counts for differences until the arms change.
         """
+        self._own_block()
         if x is None:
             self.stale += len(seqs)
         elif self.era.is_foreign or not all(map(self._is_own, arms, probabilities, repeat(x))):
@@ -185,6 +190,7 @@ class Experiment:
             self._charge(entry, loss, before)
         if loss is not None:
             drawn = entry.decision or 0, entry.arm or 0, entry.probability or 0.0
+            self._own_block(entry.decision)
             if before is None:
                 self.evidence.report(*drawn, loss)
             else:
@@ -308,11 +314,20 @@ class Experiment:
 
     def costs(self) -> Costs:
         """Return what learning has cost so far, for any delays (docs/theory/any-delays.md and service.md)."""
-        most, found = float(self.counts.decisions), self.shared.measured()
-        total = max(0.0, found.known + found.open + self.more_measured)
-        known = min(max(0.0, found.known + self.more_measured), total)
-        bound = min(most, self.learner.regret_bound(CONFIDENCE) + self.more_measured * DEAREST)
-        return Costs(known, total - known, bound, self.proven())
+        return self.costs_later()()
+
+    def costs_later(self) -> Callable[[], Costs]:
+        """Return a function that computes the costs so far. With many arms it takes long, and needs no lock."""
+        most, more, proven = float(self.counts.decisions), self.more_measured, self.proven()
+        found, bets = self.shared.measured(), self.shared.bets()
+
+        def costs() -> Costs:
+            total = max(0.0, found.known + found.open + more)
+            known = min(max(0.0, found.known + more), total)
+            bound = min(most, run_bound(bets, CONFIDENCE) + more * DEAREST)
+            return Costs(known, total - known, bound, proven)
+
+        return costs
 
     def proven(self) -> float:
         """Return the limit for the mean cost over runs."""
@@ -333,6 +348,19 @@ class Experiment:
             self._looked = looked = Look(mark, self.evidence.verdict(), self.evidence.means())
         return looked
 
+    def share_evidence(self) -> Evidence:
+        """Return a copy of the evidence. It shares the blocks, and each is copied before it changes."""
+        self._shared_blocks = set(range(len(self.evidence.blocks)))
+        return self.evidence.copy()
+
+    def _own_block(self, decision: int | None = None) -> None:
+        """Make sure that nobody else has the block of a decision, or the last one, because it is about to change."""
+        if self._shared_blocks:
+            place = self.evidence.n_blocks_until(decision) - 1
+            if place in self._shared_blocks:
+                self._shared_blocks.remove(place)
+                self.evidence.blocks[place] = self.evidence.blocks[place].copy()
+
     def remember(self, look: Look) -> None:
         """Keep what a copy of this experiment has found. It is used only while nothing has changed since."""
         self._looked = look
@@ -340,6 +368,17 @@ class Experiment:
     def best(self) -> int | None:
         """Return the arm to show if the experiment ends now, or None if nothing is known."""
         return self.era.arms[0] if len(self.era.arms) == 1 else self.look().verdict.leader
+
+    def best_lately(self) -> int | None:
+        """Return the arm to show, by a look that may miss some outcomes if there are many arms.
+
+        Then a look takes long. So a new one is made after as many new outcomes as there are arms.
+        """
+        if (looked := self._looked) is not None and looked.mark[-1] == self.era.seq:
+            n_new = sum(self._mark()) - sum(looked.mark)
+            if n_new < len(self.arms) >= MANY_ARMS:
+                return looked.verdict.leader
+        return self.best()
 
     def offered(self) -> list[int]:
         """Return for each arm how many decisions it took part in."""
@@ -360,7 +399,7 @@ class Experiment:
 
     def state(self) -> dict[str, Any]:
         """Return the whole state as plain data."""
-        derived = ("shared", "_local", "_looked", "outcomes")
+        derived = ("shared", "_local", "_looked", "_shared_blocks", "outcomes")
         plain = {name: value for name, value in vars(self).items() if name not in derived}
         return plain if self.failure is not None else {**plain, "shared": self.shared.state()}
 
@@ -386,4 +425,5 @@ class Experiment:
             return experiment
         experiment.shared = SharedLearner.restore(state["shared"])
         experiment._local, experiment._looked = {arm: index for index, arm in enumerate(experiment.era.arms)}, None
+        experiment._shared_blocks = set()
         return experiment

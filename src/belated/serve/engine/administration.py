@@ -31,7 +31,7 @@ def find_running(fold: Fold, name: str) -> Experiment:
     if experiment.failure is not None:
         raise failed(name, experiment.failure)
     if experiment.closed_at is not None:
-        best = experiment.best()
+        best = experiment.best_lately()
         instead = "" if best is None else f" From now on show {experiment.arms[best]!r}."
         closed = f"the experiment {name!r} is closed. It takes reports, but makes no more decisions."
         raise Refusal("conflict", closed + instead)

@@ -74,14 +74,22 @@ def headers_of(answer: Answer) -> list[tuple[bytes, bytes]]:
 
 
 async def send_all(chunks: AsyncGenerator[bytes], receive: Receive, send: Send) -> None:
-    """Send a long or endless body until it ends or the client leaves."""
+    """Send a long or endless body until it ends or the client leaves. Stops at once then, whatever it waits for."""
     gone = asyncio.create_task(disconnected(receive))
-    async for chunk in chunks:
-        if gone.done():
-            break
-        await send({"type": "http.response.body", "body": chunk, "more_body": True})
-    gone.cancel()
-    await chunks.aclose()
+    try:
+        while True:
+            following = asyncio.ensure_future(anext(chunks, None))
+            await asyncio.wait((gone, following), return_when=asyncio.FIRST_COMPLETED)
+            if gone.done():
+                following.cancel()
+                await asyncio.wait((following,))
+                break
+            if (chunk := following.result()) is None:
+                break
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    finally:
+        gone.cancel()
+        await chunks.aclose()
     await send({"type": "http.response.body", "body": b""})
 
 
@@ -157,7 +165,7 @@ def documents(metrics: Metrics) -> list[Route]:
     async def prometheus(call: Call) -> Answer:
         """Return metrics for Prometheus."""
         check_unrestricted(call.grant)
-        body, media = metrics.text()
+        body, media = await call.service.views.make("/metrics", metrics.text)
         return Answer(200, body, media=media)
 
     return [

@@ -10,7 +10,7 @@ from belated.serve.domain.entries import Entry, EntryKind, Found
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.messages import Decided
 from belated.serve.http.problem_documents import ProblemDocument
-from belated.serve.service.views import ExperimentSummary, iso, iso_or_none
+from belated.serve.service.views import ArmDetails, ExperimentSummary, iso, iso_or_none
 
 MAX_BATCH: Final = 10_000
 MAX_PAGE: Final = 1_000
@@ -152,6 +152,13 @@ class ExperimentPage(msgspec.Struct):
 
     experiments: list[ExperimentSummary]
     next: Annotated[str, Meta(description="The cursor of the next page. null on the last page.")] | None
+
+
+class ArmPage(msgspec.Struct):
+    """A page of arms, in the order in which they came."""
+
+    arms: list[ArmDetails]
+    next: str | None
 
 
 class DecisionPage(msgspec.Struct):

@@ -1,43 +1,72 @@
-"""Exports: every decision with its probability, its outcome and the range of outcomes, as `belated replay` reads it."""
+"""Exports: every decision with its probability, its outcome and the range of outcomes, as `belated replay` reads it.
+
+They are read and sent page by page, and stop with their caller. An export that was cut off goes on with `after`.
+"""
 
 import csv
 import io
-import tempfile
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Generator
+from contextlib import closing
 from itertools import chain
-from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple
 
-from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
+from starlette.concurrency import run_in_threadpool
 
+from belated.serve.domain import ids
 from belated.serve.domain.entries import Found
 from belated.serve.domain.experiment import Experiment
-from belated.serve.http.calls import Answer, Call, experiment_of
+from belated.serve.domain.refusals import Refusal
+from belated.serve.http import parquet
+from belated.serve.http.calls import Answer, Call, experiment_of, whole
 from belated.serve.http.documents import OutcomeDocument, of_found
 from belated.serve.http.spreadsheets import text_cell
 
 DECISION: Final = ("decision_id", "round", "time", "arm", "probability")
 OUTCOME: Final = ("outcome", "outcome_time", "status", "expires_at")  # it expires at the end of the wait
 RANGE: Final = ("outcome_lowest", "outcome_highest", "outcome_better")  # the same in every row, safe in spreadsheets
-CHUNK: Final = 2**18
+GROUP_ROWS: Final = 50_000  # decisions in a row group of Parquet, at least, except in the first and the last
+MOST_ROWS: Final = 2**62
+Pages = Generator[list[Found]]
 
 
-def csv_pages(
-    experiment: Experiment, pages: Iterable[list[Found]], text: Callable[[str], str] = text_cell
-) -> Iterator[bytes]:
+class Wanted(NamedTuple):
+    """Which decisions a caller wants."""
+
+    after: int  # the entry of the last decision that the caller has, or 0
+    limit: int
+    is_continued: bool
+
+
+def wanted(call: Call) -> Wanted:
+    """Read the query of an export."""
+    given = call.query("after", "limit")
+    limit = whole("limit", given.get("limit", str(MOST_ROWS)), 1, MOST_ROWS)
+    if "after" not in given:
+        return Wanted(0, limit, is_continued=False)
+    found = ids.decode(given["after"])
+    if found is None:
+        raise Refusal(
+            "invalid", f"after must be the decision_id of the last row that you have, got {given['after']!r:.80}"
+        )
+    return Wanted(found.seq, limit, is_continued=True)
+
+
+def csv_pages(experiment: Experiment, pages: Pages, *, has_header: bool = True) -> Generator[bytes]:
     """Write decisions as CSV, a page at a time. An unknown outcome is empty."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow((*DECISION, *OUTCOME, *RANGE))
+    if has_header:
+        writer.writerow((*DECISION, *OUTCOME, *RANGE))
     within = experiment.outcomes
     limits = repr(within.lowest), repr(within.highest), within.better
-    for page in chain(pages, [[]]):  # the last one writes the header if there are no decisions
-        for one in (of_found(experiment, found) for found in page):
-            decided = one.decision_id, one.round, one.decided_at, text(one.arm), repr(one.probability)
-            writer.writerow((*decided, *outcome_cells(one.outcome), one.expires_at or "", *limits))
-        yield buffer.getvalue().encode()
-        buffer.seek(0)
-        buffer.truncate()
+    with closing(pages):
+        for page in chain(pages, [[]]):  # the last one writes the header if there are no decisions
+            for one in (of_found(experiment, found) for found in page):
+                decided = one.decision_id, one.round, one.decided_at, text_cell(one.arm), repr(one.probability)
+                writer.writerow((*decided, *outcome_cells(one.outcome), one.expires_at or "", *limits))
+            yield buffer.getvalue().encode()
+            buffer.seek(0)
+            buffer.truncate()
 
 
 def outcome_cells(outcome: OutcomeDocument | None) -> tuple[str, str, str]:
@@ -47,53 +76,80 @@ def outcome_cells(outcome: OutcomeDocument | None) -> tuple[str, str, str]:
     return ("", "", outcome.status) if outcome.value is None else (repr(outcome.value), outcome.at, outcome.status)
 
 
-def as_parquet(content: Iterable[bytes], folder: Path) -> Path:
-    """Convert CSV to a Parquet file. It goes through the disk, so memory does not grow with the experiment."""
+def parquet_parts(experiment: Experiment, pages: Pages) -> Generator[bytes]:
+    """Write decisions as Parquet files, each with the rows of some pages. The first one comes soon."""
     import polars as pl  # noqa: PLC0415  # heavy, and only needed here
 
-    source, target = folder / "export.csv", folder / "export.parquet"
-    with source.open("wb") as file:
-        file.writelines(content)
-    numbers = ("probability", "outcome", "outcome_lowest", "outcome_highest")
-    types = {
-        **dict.fromkeys((*DECISION, *OUTCOME, *RANGE), pl.String),
-        "round": pl.Int64,
-        **dict.fromkeys(numbers, pl.Float64),
-    }
-    times = pl.col("time", "outcome_time", "expires_at").str.to_datetime("%Y-%m-%dT%H:%M:%S%.fZ", time_zone="UTC")
-    frame = pl.scan_csv(source, schema_overrides=types)
-    frame.with_columns(times).sink_parquet(target)
-    return target
+    time, number = pl.Datetime("us", "UTC"), pl.Float64
+    decision, outcome = (pl.String, pl.Int64, time, pl.String, number), (number, time, pl.String, time)
+    types = (*decision, *outcome, number, number, pl.String)
+    schema: Any = dict(zip((*DECISION, *OUTCOME, *RANGE), types, strict=True))
+    within = experiment.outcomes
+    limits = within.lowest, within.highest, within.better
+
+    def framed(page: list[Found]) -> pl.DataFrame:
+        """By column, because by row polars would keep other threads from working for much longer."""
+        columns = zip(*((*cells(experiment, found), *limits) for found in page), strict=True)
+        return pl.DataFrame(dict(zip(schema, columns, strict=True)), schema)
+
+    def written(frames: list[pl.DataFrame]) -> bytes:
+        target = io.BytesIO()
+        pl.concat(frames).write_parquet(target)
+        return target.getvalue()
+
+    nothing = pl.DataFrame(schema=schema)
+    frames, least = [nothing], 1
+    with closing(pages):
+        yield written(frames)  # the columns
+        for page in filter(None, pages):
+            frames.append(framed(page))
+            if sum(frame.height for frame in frames) >= least:
+                yield written(frames)
+                frames, least = [nothing], GROUP_ROWS
+        if len(frames) > 1:
+            yield written(frames)
+
+
+def cells(experiment: Experiment, found: Found) -> tuple[Any, ...]:
+    """Return the columns of DECISION and OUTCOME for Parquet. Times are in microseconds."""
+    one, outcome = of_found(experiment, found), found.outcome
+    decided = one.decision_id, one.round, found.decision.at, one.arm, one.probability
+    ends = experiment.expires_at(found.decision.at)
+    if outcome is None or one.outcome is None:
+        return *decided, None, None, "open", ends
+    told = (None, None) if outcome.value is None else (outcome.value, outcome.at)
+    return *decided, *told, one.outcome.status, ends
 
 
 async def to_csv(call: Call) -> Answer:
-    """Download all decisions as CSV."""
-    call.query()
-    experiment = await experiment_of(call)
-    content = csv_pages(experiment, call.service.export(experiment))
+    """Download all decisions as CSV, or go on after a decision. What goes on has no header."""
+    which, experiment = wanted(call), await experiment_of(call)
+    pages = call.service.export(experiment, which.after, which.limit)
+    content = csv_pages(experiment, pages, has_header=not which.is_continued)
     return Answer(200, await begun(content), attachment(experiment, "csv"), "text/csv; charset=utf-8")
 
 
 async def to_parquet(call: Call) -> Answer:
-    """Download all decisions as Parquet."""
-    call.query()
-    experiment = await experiment_of(call)
-
-    def chunks() -> Iterator[bytes]:
-        with tempfile.TemporaryDirectory() as folder:
-            content = csv_pages(experiment, call.service.export(experiment), str)
-            with as_parquet(content, Path(folder)).open("rb") as file:
-                while chunk := file.read(CHUNK):
-                    yield chunk
-
+    """Download all decisions as Parquet, or go on after a decision. Each answer is a file of its own."""
+    which, experiment = wanted(call), await experiment_of(call)
+    parts = parquet_parts(experiment, call.service.export(experiment, which.after, which.limit))
     media = "application/vnd.apache.parquet"
-    return Answer(200, await begun(chunks()), attachment(experiment, "parquet"), media)
+    return Answer(200, await begun(parquet.joined(parts)), attachment(experiment, "parquet"), media)
 
 
-async def begun(content: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def begun(content: Generator[bytes]) -> AsyncGenerator[bytes]:
     """Read the first chunk now, so that an early error becomes a problem document."""
-    first = await run_in_threadpool(next, content)
-    return iterate_in_threadpool(chain((first,), content))
+    return streamed(await run_in_threadpool(next, content), content)
+
+
+async def streamed(first: bytes, content: Generator[bytes]) -> AsyncGenerator[bytes]:
+    """Yield a chunk when the last one is sent. If the caller leaves, reads no further and closes the connection."""
+    try:
+        yield first
+        while (chunk := await run_in_threadpool(next, content, None)) is not None:
+            yield chunk
+    finally:
+        await run_in_threadpool(content.close)
 
 
 def attachment(experiment: Experiment, ending: str) -> dict[str, str]:

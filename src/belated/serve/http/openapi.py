@@ -74,6 +74,7 @@ def parameters(route: Route) -> list[dict[str, Any]]:
         cursor = {"type": "string", "pattern": "^[0-9]{1,18}$"}
         found.append({"name": "limit", "in": "query", "schema": limit})
         found.append({"name": "cursor", "in": "query", "schema": cursor, "description": "`next` of the previous page."})
+    found += route.query
     if route.is_idempotent:
         key = {"type": "string", "minLength": 1, "maxLength": MAX_KEY}
         said = "Sending the same key again returns the same decision."

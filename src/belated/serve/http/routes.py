@@ -2,6 +2,7 @@
 
 from typing import Any, Final, NamedTuple
 
+from belated.serve.domain import ids
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, Settings
 from belated.serve.http import decisions, experiments, exports, live
@@ -30,6 +31,7 @@ class Route(NamedTuple):
     problems: tuple[int, ...] = ()
     is_paged: bool = False
     is_idempotent: bool = False  # takes an Idempotency-Key
+    query: tuple[dict[str, Any], ...] = ()  # its other parameters, as OpenAPI describes them
 
 
 async def healthy(call: Call) -> Answer:
@@ -62,6 +64,18 @@ LAYOUT: Final = {
     "reward_wait": 86400,
     "default_outcome": 0,
 }
+AFTER: Final = {
+    "name": "after", "in": "query", "schema": {"type": "string", "pattern": f"^{ids.FORM.pattern}$"},
+    "description": "The decision_id of the last row that you have. Goes on after it, in CSV without a header.",
+}  # fmt: skip
+LIMIT: Final = {
+    "name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 1, "maximum": exports.MOST_ROWS},
+    "description": "At most so many decisions. Without it you get all.",
+}  # fmt: skip
+DIFFERENCES: Final = {
+    "name": "differences", "in": "query", "schema": {"type": "string", "enum": ["true", "false"], "default": "false"},
+    "description": "Whether events after the first are JSON Patches (RFC 6902) instead of whole documents.",
+}  # fmt: skip
 CSV, PARQUET, STREAM = "text/csv", "application/vnd.apache.parquet", live.STREAM
 ROUTES: Final = (  # the busiest first, because they are tried in order
     Route(
@@ -100,6 +114,10 @@ ROUTES: Final = (  # the busiest first, because they are tried in order
         {200: ExperimentView}, ArmChange, {"add": ["violet"], "retire": ["red"]}, (400, 404, 409, 422, *WRITING),
     ),
     Route(
+        *("GET", f"{EXPERIMENT}/arms", experiments.list_arms, "admin", "List all arms"),
+        {200: d.ArmPage}, problems=(404, 422), is_paged=True,
+    ),
+    Route(
         *("POST", f"{EXPERIMENT}/close", experiments.close, "admin", "Make no more decisions"),
         {200: ExperimentView}, d.NewDecision, {}, (400, 404, 422, *WRITING),
     ),
@@ -117,19 +135,19 @@ ROUTES: Final = (  # the busiest first, because they are tried in order
     ),
     Route(
         *("GET", f"{EXPERIMENT}/export.csv", exports.to_csv, "admin", "Download all decisions as CSV"),
-        {200: CSV}, problems=(404, 422),
+        {200: CSV}, problems=(404, 422), query=(AFTER, LIMIT),
     ),
     Route(
         *("GET", f"{EXPERIMENT}/export.parquet", exports.to_parquet, "admin", "Download all decisions as Parquet"),
-        {200: PARQUET}, problems=(404, 422),
+        {200: PARQUET}, problems=(404, 422), query=(AFTER, LIMIT),
     ),
     Route(
         *("GET", f"{EXPERIMENT}/live", live.watch, "admin", "Stream an experiment"),
-        {200: STREAM}, problems=(404, 422),
+        {200: STREAM}, problems=(404, 422), query=(DIFFERENCES,),
     ),
     Route(
         *("GET", "/v1/live", live.watch_all, "admin", "Stream the list of experiments"),
-        {200: STREAM}, problems=(422,),
+        {200: STREAM}, problems=(422,), query=(DIFFERENCES,),
     ),
     Route(
         *("GET", DECISION, decisions.read_decision, "admin", "Read a decision and its outcomes"),

@@ -1,11 +1,12 @@
 """Documents about what an experiment has found out: which arm is better, what to show, and what learning has cost."""
 
+from collections.abc import Collection, Sequence
 from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
 
-from belated.serve.domain.experiment import Experiment
+from belated.serve.domain.experiment import Costs, Experiment
 
 LARGEST = 1e300  # finite, so that it survives JSON
 
@@ -44,7 +45,7 @@ class VerdictView(msgspec.Struct):
         ),
     ]
     decided: Annotated[bool, Meta(description="Whether sure is at least 0.95.")]
-    comparisons: list[ArmComparison]
+    comparisons: Annotated[list[ArmComparison], Meta(description="The other arms of the document that can be chosen.")]
     open: Annotated[int, Meta(description="Decisions without an outcome. Each counts as the worst it may still be.")]
     left_out: Annotated[int, Meta(description="Decisions that the comparison does not use.")]
     stale: Annotated[int, Meta(description="Those of them that a server drew before it had read the newest entries.")]
@@ -81,15 +82,22 @@ def span_of(experiment: Experiment) -> float:
     return experiment.outcomes.highest - experiment.outcomes.lowest
 
 
-def verdict_view(experiment: Experiment) -> VerdictView:
-    """Describe which arm is better."""
-    found, names, span = experiment.look().verdict, experiment.arms, span_of(experiment)
-    comparisons = [
+def comparison_views(experiment: Experiment, shown: Collection[int]) -> list[ArmComparison]:
+    """Compare those of these arms that can be chosen with the leader."""
+    names, span = experiment.arms, span_of(experiment)
+    return [
         ArmComparison(
             names[one.arm], one.difference * span, one.low * span, one.high * span, one.sure, one.swing * span
         )
-        for one in found.comparisons
+        for one in experiment.look().verdict.comparisons
+        if one.arm in shown
     ]
+
+
+def verdict_view(experiment: Experiment, shown: Sequence[int]) -> VerdictView:
+    """Describe which arm is better, and how these arms compare with the leader."""
+    found, names = experiment.look().verdict, experiment.arms
+    comparisons = comparison_views(experiment, set(shown))
     leader = None if found.leader is None else names[found.leader]
     better = leader if found.is_decided else None
     counted = comparisons, found.open, found.left_out, experiment.stale
@@ -116,8 +124,8 @@ def show_view(experiment: Experiment) -> ShowView | None:
     return ShowView(experiment.arms[best], experiment.look().verdict.is_decided)
 
 
-def costs_view(experiment: Experiment) -> CostsView:
+def costs_view(experiment: Experiment, costs: Costs) -> CostsView:
     """Describe what learning has cost."""
-    known, n_open, bound, proven = experiment.costs()
+    known, n_open, bound, proven = costs
     span, most = span_of(experiment), experiment.counts.decisions
     return CostsView(known * span, n_open * span, bound * span, min(proven * span, LARGEST), most * span)

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any, Final, Generic, NamedTuple, Self, TypeVar, final
 
@@ -22,11 +22,16 @@ from belated.serve.engine.writer import Writer
 from belated.serve.service.keys import Gate, Grant, Scope
 from belated.serve.service.misses import Misses
 from belated.serve.service.reading import SILENCE_TIMEOUT, Reader
+from belated.serve.service.viewing import ViewThread
 from belated.serve.service.views import (
+    ArmDetails,
     ExperimentSummary,
     ExperimentTotals,
     ExperimentView,
     StoreView,
+    arm_details,
+    described,
+    failed_details,
     summary,
     totals,
     view,
@@ -37,7 +42,9 @@ from belated.serve.store.opening import open_to_serve
 T = TypeVar("T")
 log = logging.getLogger("belated.service")
 CAPACITY: Final = 100_000  # decisions and reports that may wait for the disk
-EXPORT_PAGE: Final = 2_000
+EXPORT_PAGE: Final = 1_000
+STEP_BACK: Final = 4.0  # times as long as a page took, an export pauses while the service writes
+LONGEST_PAGE: Final = 0.05  # seconds that count, because a page also takes long if its caller is slow
 
 
 class ListPage(NamedTuple, Generic[T]):
@@ -87,6 +94,7 @@ class Service:
         self._writer = Writer(engine, self._gate.learn, capacity=capacity, make_snapshot=make_snapshot)
         self._reader = Reader(engine.journal, self._writer)
         self.misses = Misses()
+        self.views = ViewThread()
         self.is_stopping = False
 
     @classmethod
@@ -118,6 +126,7 @@ class Service:
 
     def close(self) -> None:
         """Close the store. If that fails, nothing is lost, because every commit is on disk."""
+        self.views.close()
         for close in (self._reader.close, self._engine.journal.close):
             try:
                 close()
@@ -176,21 +185,37 @@ class Service:
 
     def knows(self, name: str) -> bool:
         """Whether this server has read of an experiment of this name."""
-        with self._engine.lock:
-            return name in self._engine.fold.by_name
+        return name in self._engine.fold.by_name  # without the lock, for which the event loop would have to wait
 
     def find(self, name: str) -> Experiment:
         """Return an experiment, or raise a Refusal. Blocks, unless the service `knows` the name."""
         if not self.knows(name):
             self._require(self._reader.ask(lambda journal: journal.named([name])).get(name, 0))
-        with self._engine.lock:
-            return administration.find(self._engine.fold, name)
+        return administration.find(self._engine.fold, name)
+
+    # -- documents: all of these block, and may take long. Call them in the thread `views` -----------------------------
 
     def experiment_view(self, name: str) -> ExperimentView:
-        """Describe an experiment at one moment. Blocks, unless the service `knows` the name."""
+        """Describe an experiment at one moment."""
         experiment = self.find(name)
-        with self._engine.lock:
-            return view(experiment, self.store_view(), self._engine.now())
+        return view(experiment, self.store_view(), self._engine.now(), self._engine.lock)
+
+    def arms(self, name: str, after: int, limit: int) -> ListPage[ArmDetails]:
+        """List all arms that ever took part, in the order in which they came."""
+
+        experiment, now = self.find(name), self._engine.now()
+
+        def page(one: Experiment, details: Callable[[range], list[ArmDetails]]) -> ListPage[ArmDetails]:
+            n_arms = len(one.arms)
+            shown = range(min(after, n_arms), min(after + limit, n_arms))
+            return ListPage(details(shown), str(shown.stop) if shown.stop < n_arms else None)
+
+        return described(
+            experiment,
+            self._engine.lock,
+            lambda still: page(still.experiment, lambda shown: arm_details(still, now, shown)),
+            lambda _: page(experiment, lambda shown: failed_details(experiment, shown)),
+        )
 
     def experiments(self, after: int, limit: int, only: str | None = None) -> ListPage[ExperimentSummary]:
         """List experiments in the order of their creation. `only` is the one experiment that the caller may see."""
@@ -233,13 +258,22 @@ class Service:
         entries = self._reader.ask(lambda journal: journal.events(experiment.seq, after, limit + 1))
         return self._page(entries, limit, lambda entry: entry.seq)
 
-    def export(self, experiment: Experiment) -> Iterator[list[Found]]:
-        """Yield all decisions that this server has applied, oldest first, over a connection of its own."""
-        journal, last, after = self._reader.open(), self._engine.fold.seq, 0
+    def export(self, experiment: Experiment, after: int, limit: int) -> Generator[list[Found]]:
+        """Yield the decisions after an entry that this server has applied, oldest first, over an own connection.
+
+        Each page is a query of its own, so that no old state of the store has to be kept for a slow caller.
+        """
+        journal, last = self._reader.open(), self._engine.fold.seq
         try:
-            while after < last and (page := journal.decisions(experiment.seq, after, EXPORT_PAGE)):
-                after = page[-1].decision.seq
+            while after < last and limit > 0:
+                began, seq = time.monotonic(), self.seq
+                page = journal.decisions(experiment.seq, after, min(EXPORT_PAGE, limit))
+                if not page:
+                    return
+                after, limit = page[-1].decision.seq, limit - len(page)
                 yield [found for found in page if found.decision.seq <= last]
+                if self.seq != seq:  # others write, so let them have most of the time
+                    time.sleep(STEP_BACK * min(time.monotonic() - began, LONGEST_PAGE))
         finally:
             journal.close()
 
@@ -305,10 +339,10 @@ class Service:
         )
 
     def measure(self) -> Measurements:
-        """Return the numbers of all experiments and of the store."""
-        with self._engine.lock:
-            now, experiments = self._engine.now(), self._engine.fold.experiments.values()
-            return Measurements([totals(one, now) for one in experiments], self.store_view())
+        """Return the numbers of all experiments and of the store. Blocks."""
+        engine = self._engine  # its lock is held for one experiment at a time
+        found = [totals(one, engine.now(), engine.lock) for one in list(engine.fold.experiments.values())]
+        return Measurements(found, self.store_view())
 
     def clock_offset(self) -> float:
         """Return by how many seconds this machine's clock is ahead of the time that the service uses."""

@@ -1,29 +1,38 @@
 """Documents that describe experiments and the store. The API returns them and the dashboard draws them."""
 
 import logging
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Meta
 
-from belated.serve.domain.experiment import Experiment
+from belated.serve.domain.experiment import Experiment, Look
 from belated.serve.domain.observations import EDGES, Counts, in_order
+from belated.serve.domain.reporting import Comparison
 from belated.serve.domain.settings import OutcomeChoice, TuningChoice
+from belated.serve.domain.still import Still, still, without_evidence
 from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.service.findings import (
+    ArmComparison,
     CostsView,
     ShowView,
     VerdictView,
+    comparison_views,
     costs_view,
     largest_costs,
     no_verdict,
     show_view,
     verdict_view,
 )
+from belated.serve.service.selecting import MOST_ARMS, drawn_arms, shown_arms
 
 log = logging.getLogger("belated.views")
+NO_LOCK: Final = nullcontext()  # for a caller that is alone
+T = TypeVar("T")
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -84,12 +93,27 @@ class Histogram(msgspec.Struct):
     counts: list[int]
 
 
+class RestView(msgspec.Struct):
+    """The arms that are not in the document, summed up. `GET /v1/experiments/{name}/arms` has each of them."""
+
+    arms: int
+    active: Annotated[int, Meta(description="How many of them can be chosen.")]
+    probability: Annotated[float, Meta(description="That the next decision chooses one of them.")]
+    chosen: int
+    reports: int
+    open: int
+
+
 class HistoryView(msgspec.Struct):
     """The arms' probabilities over time as probabilities[arm][point], null where an arm did not take part."""
 
     round: list[int]
     at: Annotated[list[float], Meta(description="Seconds since 1970.")]
-    probabilities: list[list[float | None]]
+    probabilities: Annotated[
+        list[list[float | None] | None],
+        Meta(description="In the order of `arms`. With more than 20 arms it is null for all but 20 of them."),
+    ]
+    others: Annotated[list[float], Meta(description="All other arms together. null if each has its own.")] | None
 
 
 class ArmReporting(msgspec.Struct):
@@ -150,7 +174,14 @@ class ExperimentView(msgspec.Struct):
         Annotated[str, Meta(description="Why it has failed. It makes no decisions and takes no reports. Usually null.")]
         | None
     )
-    arms: list[ArmView]
+    arms: Annotated[
+        list[ArmView],
+        Meta(
+            description="All arms that ever took part, up to 100. If there are more, these are the leader, the arm "
+            "that is the hardest to tell from it, the likeliest, those that report less often, and then the best."
+        ),
+    ]
+    rest: Annotated[RestView, Meta(description="null if `arms` has all.")] | None
     outcome: OutcomeChoice
     tuning: TuningChoice
     reward_wait: float | None
@@ -184,6 +215,13 @@ class ExperimentView(msgspec.Struct):
     )
     arm_changes: int
     store: StoreView
+
+
+class ArmDetails(ArmView):
+    """An arm in the list of all arms."""
+
+    comparison: Annotated[ArmComparison, Meta(description="null for the leader and for retired arms.")] | None
+    reporting: Annotated[ArmReporting, Meta(description="null with a default outcome.")] | None
 
 
 class ExperimentSummary(msgspec.Struct):
@@ -223,55 +261,95 @@ def summary(experiment: Experiment) -> ExperimentSummary:
     )
 
 
-def totals(experiment: Experiment, now: int) -> ExperimentTotals:
-    """Return the numbers for the metrics. The caller holds the engine's lock."""
+def totals(experiment: Experiment, now: int, lock: AbstractContextManager[object] = NO_LOCK) -> ExperimentTotals:
+    """Return the numbers for the metrics. Holds the engine's lock while the experiment is copied."""
+    try:
+        if experiment.failure is None:
+            with lock:
+                copied, proven = without_evidence(experiment), experiment.proven()
+            return ExperimentTotals(copied.name, copied.counts, proven, reporting_view(copied, now))
+    except Exception:  # a failure of one experiment must not hide the others
+        log.exception("an experiment cannot be measured", extra={"experiment": experiment.name})
     counts = msgspec.structs.replace(experiment.counts)
-    if experiment.failure is None:
-        try:
-            return ExperimentTotals(experiment.name, counts, experiment.costs().proven, reporting_view(experiment, now))
-        except Exception:  # a failure of one experiment must not hide the others
-            log.exception("an experiment cannot be measured", extra={"experiment": experiment.name})
     return ExperimentTotals(experiment.name, counts, None, None, is_failed=experiment.closed_at is None)
 
 
-def arm_views(experiment: Experiment) -> list[ArmView]:
-    """Describe all arms, including retired ones."""
+def arm_views(still: Still, look: Look, shown: Sequence[int]) -> list[ArmView]:
+    """Describe these arms, which may be retired."""
+    experiment = still.experiment
     outcome, offered = experiment.outcomes, experiment.offered()
-    now = dict(zip(experiment.era.arms, experiment.distribution().tolist(), strict=True))
+    now = dict(zip(experiment.era.arms, still.distribution, strict=True))
     views = []
-    for arm, (name, found) in enumerate(zip(experiment.arms, experiment.look().means, strict=True)):
-        chosen = experiment.chosen[arm]
+    for arm in shown:
+        chosen, found = experiment.chosen[arm], look.means[arm]
         share = chosen / offered[arm] if offered[arm] else None
-        counted = chosen, share, experiment.reports[arm], chosen - experiment.evidence.known[arm]
-        shown: tuple[float | None, ...] = (None, None, None, None)
+        counted = chosen, share, experiment.reports[arm], chosen - (0 if found is None else found.known)
+        values: tuple[float | None, ...] = (None, None, None, None)
         if found is not None:
             mean, default = outcome.value(found.mean), experiment.settings.default_outcome
             assumed = None if default is None else (mean * found.known + default * found.open) / chosen
-            shown = (mean, assumed, *sorted((outcome.value(found.low), outcome.value(found.high))))
-        views.append(ArmView(name, arm in now, now.get(arm), *counted, *shown))
+            values = (mean, assumed, *sorted((outcome.value(found.low), outcome.value(found.high))))
+        views.append(ArmView(experiment.arms[arm], arm in now, now.get(arm), *counted, *values))
     return views
 
 
-def history_view(experiment: Experiment) -> HistoryView:
-    """Describe the history by arm. Points from before an arm was added lack it."""
-    history = experiment.history
-    series = [
-        [point[arm] if arm < len(point) else None for point in history.points] for arm in range(len(experiment.arms))
+def rest_view(still: Still, look: Look, shown: Sequence[int]) -> RestView | None:
+    """Sum up the arms that are not shown."""
+    experiment, hidden = still.experiment, set(range(len(still.experiment.arms))).difference(shown)
+    if not hidden:
+        return None
+    now = [p for arm, p in zip(experiment.era.arms, still.distribution, strict=True) if arm in hidden]
+    chosen, reports = (sum(counts[arm] for arm in hidden) for counts in (experiment.chosen, experiment.reports))
+    known = sum(found.known for arm in hidden if (found := look.means[arm]) is not None)
+    return RestView(len(hidden), len(now), sum(now), chosen, reports, chosen - known)
+
+
+def history_view(still: Still, shown: Sequence[int]) -> HistoryView:
+    """Describe the history of these arms, in the same order. Points from before an arm was added lack it."""
+    history, drawn = still.experiment.history, drawn_arms(still, shown)
+    series: list[list[float | None] | None] = [
+        [point[arm] if arm < len(point) else None for point in history.points] if arm in drawn else None
+        for arm in shown
     ]
-    return HistoryView(list(history.rounds), [at / MICROSECONDS for at in in_order(history.times)], series)
+    others = None
+    if len(drawn) < len(still.experiment.arms):
+        told = zip(*(one for one in series if one is not None), strict=True)
+        others = [max(0.0, 1 - sum(p for p in point if p is not None)) for point in told]
+    return HistoryView(list(history.rounds), [at / MICROSECONDS for at in in_order(history.times)], series, others)
 
 
-def reporting_view(experiment: Experiment, now: int) -> ReportingView | None:
-    """Compare how often the arms report. If an arm is retired, or the experiment closed, nothing is left to warn of."""
+def reporting_view(
+    experiment: Experiment, now: int, shown: Sequence[int] | None = None, found: list[Comparison] | None = None
+) -> ReportingView | None:
+    """Compare how often the arms report. If an arm is retired, or the experiment closed, nothing is left to warn of.
+
+    Describes the arms in `shown`, or all. `found` is what a comparison has found already.
+    """
     if experiment.reporting is None:
         return None
-    arms, present = [], experiment.era.arms if experiment.closed_at is None else []
-    for arm, (name, found) in enumerate(zip(experiment.arms, experiment.comparisons(now), strict=True)):
-        share = found.reports / found.decisions if found.decisions else None
-        is_warned = found.is_warned and arm in present
-        arms.append(ArmReporting(name, found.decisions, found.reports, share, found.less, is_warned))
+    present = set(experiment.era.arms if experiment.closed_at is None else [])
+    compared, arms = experiment.comparisons(now) if found is None else found, []
+    for arm in range(len(compared)) if shown is None else shown:
+        one = compared[arm]
+        share = one.reports / one.decisions if one.decisions else None
+        is_warned = one.is_warned and arm in present
+        arms.append(ArmReporting(experiment.arms[arm], one.decisions, one.reports, share, one.less, is_warned))
+    is_any = any(one.is_warned and arm in present for arm, one in enumerate(compared))
     after = experiment.reporting.judged_after(experiment.settings.reward_wait)
-    return ReportingView(any(arm.warning for arm in arms), after, arms)
+    return ReportingView(is_any, after, arms)
+
+
+def arm_details(still: Still, now: int, shown: Sequence[int]) -> list[ArmDetails]:
+    """Describe these arms, compared with the leader and with each other."""
+    experiment = still.experiment
+    views = arm_views(still, experiment.look(), shown)
+    compared = {one.name: one for one in comparison_views(experiment, set(shown))}
+    reporting = reporting_view(experiment, now, shown)
+    reports = {one.name: one for one in ([] if reporting is None else reporting.arms)}
+    return [
+        ArmDetails(**msgspec.structs.asdict(one), comparison=compared.get(one.name), reporting=reports.get(one.name))
+        for one in views
+    ]
 
 
 def share_never(experiment: Experiment) -> float | None:
@@ -283,31 +361,55 @@ def share_never(experiment: Experiment) -> float | None:
     return (counts.expired - counts.late) / closed
 
 
-def view(experiment: Experiment, store: StoreView, now: int) -> ExperimentView:
-    """Describe an experiment. The caller holds the engine's lock."""
-    if experiment.failure is not None:
-        return failed_view(experiment, store, f"{experiment.failure}.")
+def described(
+    experiment: Experiment, lock: AbstractContextManager[object], make: Callable[[Still], T], failed: Callable[[str], T]
+) -> T:
+    """Describe a copy of an experiment, so that the engine's lock is held only while it is copied.
+
+    If the experiment has failed, or its learner fails now, `failed` describes it, and is told why.
+    """
+    why = f"{experiment.failure}."
     try:
-        return healthy_view(experiment, store, now)
+        if experiment.failure is None:
+            with lock:
+                copied = still(experiment)
+            found = make(copied)
+            experiment.remember(copied.experiment.look())
+            return found
     except Exception:  # its learner fails, although all entries were applied
         log.exception("an experiment cannot be described", extra={"experiment": experiment.name})
-        return failed_view(experiment, store, "its learner fails. The log has more.")
+        why = "its learner fails. The log has more."
+    with lock:
+        return failed(why)
 
 
-def healthy_view(experiment: Experiment, store: StoreView, now: int) -> ExperimentView:
-    """Describe an experiment that has not failed."""
+def view(
+    experiment: Experiment, store: StoreView, now: int, lock: AbstractContextManager[object] = NO_LOCK
+) -> ExperimentView:
+    """Describe an experiment at one moment."""
+    return described(
+        experiment, lock, lambda copied: describe(copied, store, now), lambda why: failed_view(experiment, store, why)
+    )
+
+
+def describe(still: Still, store: StoreView, now: int) -> ExperimentView:
+    """Describe an experiment as it was at one moment. With many arms this takes long, and needs no lock."""
+    experiment = still.experiment
+    look, compared = experiment.look(), experiment.comparisons(now)
+    shown = shown_arms(still, look, compared)
     return ExperimentView(
         **plain_fields(experiment),
         failure=None,
-        arms=arm_views(experiment),
+        arms=arm_views(still, look, shown),
+        rest=rest_view(still, look, shown),
         share_never=share_never(experiment),
-        verdict=verdict_view(experiment),
+        verdict=verdict_view(experiment, shown),
         show=show_view(experiment),
-        costs=costs_view(experiment),
+        costs=costs_view(experiment, still.costs()),
         delays=Histogram(list(EDGES), list(experiment.delays)),
         ages=Histogram(list(EDGES), experiment.ages.histogram(now)),
-        history=history_view(experiment),
-        reporting=reporting_view(experiment, now),
+        history=history_view(still, shown),
+        reporting=reporting_view(experiment, now, shown, compared),
         arm_changes=len(experiment.past),
         store=store,
     )
@@ -315,23 +417,36 @@ def healthy_view(experiment: Experiment, store: StoreView, now: int) -> Experime
 
 def failed_view(experiment: Experiment, store: StoreView, why: str) -> ExperimentView:
     """Describe an experiment that has failed. Only what the journal itself says is known of it."""
-    unknown = None, 0, None, 0, 0, None, None, None, None
-    active = experiment.era.arms
+    n_shown = min(len(experiment.arms), MOST_ARMS)
     return ExperimentView(
         **plain_fields(experiment),
         failure=f"The experiment has failed, because {why}",
-        arms=[ArmView(name, arm in active, *unknown) for arm, name in enumerate(experiment.arms)],
+        arms=failed_arms(experiment, range(n_shown)),
+        rest=RestView(len(experiment.arms) - n_shown, 0, 0.0, 0, 0, 0) if n_shown < len(experiment.arms) else None,
         share_never=share_never(experiment),
         verdict=no_verdict(experiment),
         show=None,
         costs=largest_costs(experiment),
         delays=Histogram(list(EDGES), [0] * len(EDGES)),
         ages=Histogram(list(EDGES), [0] * len(EDGES)),
-        history=HistoryView([], [], [[] for _ in experiment.arms]),
+        history=HistoryView([], [], [[] for _ in range(n_shown)], None),
         reporting=None,
         arm_changes=0,
         store=store,
     )
+
+
+def failed_details(experiment: Experiment, shown: Sequence[int]) -> list[ArmDetails]:
+    """Describe arms of an experiment that has failed, as `arm_details` does."""
+    views = map(msgspec.structs.asdict, failed_arms(experiment, shown))
+    return [ArmDetails(**one, comparison=None, reporting=None) for one in views]
+
+
+def failed_arms(experiment: Experiment, shown: Sequence[int]) -> list[ArmView]:
+    """Describe arms of an experiment that has failed."""
+    unknown = None, 0, None, 0, 0, None, None, None, None
+    active = set(experiment.era.arms)
+    return [ArmView(experiment.arms[arm], arm in active, *unknown) for arm in shown]
 
 
 def plain_fields(experiment: Experiment) -> dict[str, Any]:
