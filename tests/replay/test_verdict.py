@@ -132,7 +132,7 @@ def test_equal_arms_are_said_to_be_alike() -> None:
     assert headline.startswith(
         "the 12 policies that the log can judge cannot be told apart. Any of them may be the best"
     )
-    assert {row[-1] for row in rows} == {"yes"}
+    assert {row[2] for row in rows} == {"yes"}
 
 
 def test_the_policies_that_may_be_best_are_named_and_the_best_arm() -> None:
@@ -144,8 +144,8 @@ def test_the_policies_that_may_be_best_are_named_and_the_best_arm() -> None:
         "these policies cannot be told apart, and any may be the best: always arm 0, Means. 8 others are worse. Of the "
         "arms, arm 0 is the best, and the logged decisions got"
     )
-    assert {row[0] for row in rows if row[-1] == "yes"} == {"always arm 0", "Means"}
-    assert {row[-1] for row in rows} == {"yes", "no"}
+    assert {row[0] for row in rows if row[2] == "yes"} == {"always arm 0", "Means"}
+    assert {row[2] for row in rows} == {"yes", "no"}
 
 
 def test_the_arms_that_the_best_arm_beats_may_not_be_best() -> None:
@@ -156,7 +156,7 @@ def test_the_arms_that_the_best_arm_beats_may_not_be_best() -> None:
     assert found.best_arm is estimates["always arm 0"]
     assert [one.name for one in found.may_be_best] == ["always arm 0", "Means", "Shadow", "Tsallis"]
     assert "7 others are worse. Of the arms, arm 0 is the best" in headline
-    assert {row[0]: row[-1] for row in rows}["always arm 1"] == "no"
+    assert {row[0]: row[2] for row in rows}["always arm 1"] == "no"
 
 
 def with_a_rare_arm(chance: float) -> Log:
@@ -173,7 +173,7 @@ def test_a_policy_with_few_outcomes_is_not_judged() -> None:
     assert [one.name for one in found.verdict.thin] == ["always rare"]
     assert found.best is not None
     assert headline.startswith("of the 10 policies that the log can judge, the best is always good with 0.")
-    assert {row[0]: row[-1] for row in rows if row[-1] != "no"} == {"always good": "yes", "always rare": "-"}
+    assert {row[0]: row[2] for row in rows if row[2] != "no"} == {"always good": "yes", "always rare": "-"}
 
 
 def test_a_policy_with_doubtful_probabilities_is_not_judged() -> None:

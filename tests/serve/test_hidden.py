@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from belated.serve.domain.entries import Entry
-from belated.serve.domain.messages import OutcomeReport
+from belated.serve.domain.messages import OutcomeReport, ReportStatus
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, Settings
 from belated.serve.engine.engine import Engine
@@ -178,7 +178,7 @@ def test_reports_in_one_request_are_judged_once(pair: Pair) -> None:
     assert isinstance(results[1], Answers)
     pair.lift()
     engine.catch_up()
-    assert engine.resume([(Tell(reports), results[0])], may_wait=True) == [["applied", "applied"]]
+    assert engine.resume([(Tell(reports), results[0])], may_wait=True) == [[ReportStatus("applied", 0)] * 2]
 
 
 def test_who_may_not_wait_any_more_gets_what_can_be_had(pair: Pair) -> None:
@@ -189,7 +189,7 @@ def test_who_may_not_wait_any_more_gets_what_can_be_had(pair: Pair) -> None:
     [second] = pair.clear.decide("new")
     reports = [OutcomeReport(one.id, "reward", 1.0) for one in (first, second)]
     [[applied, refused]] = pair.fogged.engine.process([Tell(reports)], may_wait=False)  # type: ignore[misc]
-    assert (applied, refused.kind) == ("applied", "unavailable")
+    assert (applied.status, refused.kind) == ("applied", "unavailable")
 
 
 def test_a_crowd_that_asks_for_a_hidden_experiment_costs_one_look(pair: Pair) -> None:
