@@ -49,7 +49,7 @@ def check_directness(call: Call) -> None:
     for name, _ in call.scope["headers"]:
         if name.startswith(FORWARDING):
             raise Refusal("forbidden", f"{only}, not through a proxy (header {name.decode('latin-1')!r:.80}). {FIX}")
-    if call.scope["http_version"] == "1.0":
+    if call.scope.get("http_version") == "1.0":
         raise Refusal("forbidden", f"{only}, not through a proxy (HTTP/1.0). {FIX}")
     is_own = call.scope.get("state", {}).get(OWN)
     if is_own is not None and is_own() is False:
