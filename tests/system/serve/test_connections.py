@@ -24,6 +24,7 @@ import sys
 from belated.serve.process import json_logs, run
 from belated.serve.process.connections import Limits
 json_logs.start()
+run.REPORT_EVERY = 10
 limits = Limits(connections=20, head=1.0, body=1.5, keep_alive=2.0, reading=1.5, linger=0.5)
 run.serve(run.Plan(sys.argv[1], "127.0.0.1", 0, limits=limits), [lambda url, _: print(url, flush=True)])
 """
@@ -34,12 +35,19 @@ MEGABYTE = 2**20
 
 
 @pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("service") / "service.log"
+
+
+@pytest.fixture(scope="module")
+def port(log: Path) -> Iterator[int]:
     """A server with short timeouts and few connections."""
     compile_kernels()
-    folder = tmp_path_factory.mktemp("service")
-    command = [sys.executable, "-c", START, str(folder / "belated.db")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
+    command = [sys.executable, "-c", START, str(log.parent / "belated.db")]
+    with (
+        log.open("w") as output,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=output, text=True) as process,  # noqa: S603
+    ):
         assert process.stdout is not None
         yield int(process.stdout.readline().rpartition(":")[2])
         process.terminate()
@@ -148,6 +156,17 @@ def test_requests_sent_ahead_are_answered_in_order_and_limited(port: int) -> Non
     with call(port) as caller:
         send(caller, HEALTH * 10 * MAX_PIPELINED)
         assert to_the_end(caller).count(b"HTTP/1.1 ") <= MAX_PIPELINED + 1
+
+
+def test_nobody_can_fill_the_log(port: int, log: Path) -> None:
+    before = len(log.read_text().splitlines())
+    for _ in range(500):
+        assert status_of(port, b"junk\r\n\r\n") == 400
+    time.sleep(1.2)
+    lines = [json.loads(line) for line in log.read_text().splitlines()[before:]]
+    assert {line["message"] for line in lines} == {"requests were refused"}
+    assert len(lines) < 20
+    assert sum(line["by_status"].get("400", 0) for line in lines) >= 500
 
 
 # -- too slow -------------------------------------------------------------------------------------------------------

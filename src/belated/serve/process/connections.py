@@ -6,7 +6,7 @@ import socket
 import struct
 import sys
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 from typing import Any, Final, Literal, NamedTuple, final
 
@@ -43,8 +43,9 @@ class Limits(NamedTuple):
 class Connection(HttpToolsProtocol):
     """One connection. A request that breaks a limit gets a problem document, and the connection ends."""
 
-    def __init__(self, *arguments: Any, limits: Limits, **named: Any) -> None:
+    def __init__(self, *arguments: Any, limits: Limits, refused: Counter[int], **named: Any) -> None:
         super().__init__(*arguments, **named)
+        self._refused = refused  # counts by status, of all connections
         self._limits, self._problem = limits, HTTPProblem(400, "this is not HTTP")
         self._stage: Stage = "idle"
         self._begun = 0  # requests
@@ -185,6 +186,7 @@ class Connection(HttpToolsProtocol):
         if self._is_ending or self.transport.is_closing():
             return
         self._is_ending = True
+        self._refused[problem.status] += 1
         self._unset_keepalive_if_required()
         if self._can_answer():
             self.transport.write(answer_of(problem))

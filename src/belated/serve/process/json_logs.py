@@ -33,4 +33,5 @@ def start(*, access: bool = False) -> None:
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("belated").setLevel(logging.INFO)
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # it warns of each request that is not HTTP
     logging.getLogger("uvicorn.access").setLevel(logging.INFO if access else logging.WARNING)

@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
@@ -36,6 +37,7 @@ SHUTDOWN_TIMEOUT: Final = 10  # seconds for requests in flight when the service 
 CHECK_EVERY: Final = 5  # tenths of a second between two searches for slow callers
 LAST_WORDS: Final = 5.0  # seconds for which a process whose store has failed can still be read
 STOPPED_WITHOUT_STORE, STORE_FAILED = 1, 3  # exit codes. 2 is an error of the command line, or at the start
+REPORT_EVERY: Final = 100  # tenths of a second between two lines of the log about refused requests
 SWITCH_INTERVAL: Final = 0.0001  # seconds. With Python's 5 ms the writer would wait too long for its turn
 Announce = Callable[[str, bool], None]  # called with the address, and whether keys are needed
 log = logging.getLogger("belated.serve")
@@ -69,7 +71,8 @@ class Server(uvicorn.Server):
     """Uvicorn's server. Calls `ready` once it listens. Tells the service to end live streams at the first signal."""
 
     def __init__(self, service: Service, ready: Callable[[], None], plan: "Plan") -> None:
-        protocol: Any = partial(Connection, limits=plan.limits)
+        self._refused = Counter[int]()  # requests that broke a limit of their connection, by status
+        protocol: Any = partial(Connection, limits=plan.limits, refused=self._refused)
         config = uvicorn.Config(
             build(service),
             http=protocol,
@@ -99,6 +102,9 @@ class Server(uvicorn.Server):
                     connection.check(now)
         if self._service.failed_for > LAST_WORDS:
             self._service.is_stopping = self.should_exit = True
+        if counter % REPORT_EVERY == 0 and self._refused:  # not each of them, because anybody could fill the disk
+            log.warning("requests were refused", extra={"by_status": dict(self._refused)})
+            self._refused.clear()
         return await super().on_tick(counter)
 
     @contextmanager
