@@ -204,6 +204,9 @@ def memory_over(decisions: int) -> list[float]:
             if turn % 200 == 0:
                 sizes.append(memory_of(served.process.pid) / 2**20)
                 said = served.get("/v1/experiments/layout").json()
-                print(f"  {turn * BATCH:>9,} decisions, {said['outstanding']:>7,} open: {sizes[-1]:.0f} MB")
+                print(f"  {turn * BATCH:>9,} decisions, {said['outstanding']:>7,} open: {sizes[-1]:.0f} MB", flush=True)
+                counts = said["decisions"], said["reported"] + said["late"]
+                if counts != (turn * BATCH, turn * BATCH * 7 // 10):
+                    raise RuntimeError(f"the service counts {counts} decisions and reports")
     judge(f"memory after {decisions:,} / after 1,000,000", sizes[-1] / sizes[0], 1.1, "", at_most=True)
     return sizes

@@ -171,8 +171,8 @@ def main() -> None:
         try:
             done, kept = ORDEALS[name](asked.scale, speaker(name))
             lost = "0 lost, 0 twice"
-        except AssertionError as error:
-            done, kept, lost, failed = "failed", str(error)[:500], "SOMETHING IS WRONG", True
+        except (AssertionError, LookupError, RuntimeError) as error:
+            done, kept, lost, failed = "failed", f"{type(error).__name__}: {error}"[:500], "SOMETHING IS WRONG", True
         rows.append(f"| {name} | {done} | {kept} | {lost} | {time.monotonic() - began:,.0f} s |")
         print(rows[-1], flush=True)  # noqa: T201
     print("\n| ordeal | done | kept | wrong | time |\n|---|---|---|---|---|", *rows, sep="\n")  # noqa: T201
