@@ -152,7 +152,7 @@ class Server:
             if self._may_recover and dice < 0.5:
                 self.is_failed = not self._guarded(self._engine.catch_up)
             return
-        if dice < 0.5:
+        if dice < self._world.diligence:
             self._guarded(self._engine.catch_up)
         if not self.is_failed and (dice < 0.1 or 0.5 < dice < 0.6):
             self._guarded(self._engine.expire)

@@ -56,6 +56,7 @@ class World:
         self.clients = [Client(one, self.random, settings, known) for one in range(self.random.choice((1, 2, 4)))]
         self.servers = [Server(self, number) for number in range(self.random.choice((1, 2, 3)))]
         self._orphans_end = self.random.choice((0.1, 0.03, 0.005))  # the chance at each turn
+        self.diligence = self.random.choice((0.5, 0.2, 0.05))  # how often a server reads what others have written
         self._main = getcurrent()
 
     def run(self, steps: int | None = None) -> Outcome:
