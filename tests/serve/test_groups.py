@@ -55,11 +55,17 @@ class Calls:
 def test_a_whole_group_costs_one_look_up_of_each_kind(driven: Driven) -> None:
     """A database may be milliseconds away. New keys cost none, because a used one is a conflict."""
     old = driven.decide(size=40)
+    driven.restart()
     calls = Calls(driven)
     first = driven.engine.process([Ask("layout", 1, f"key {number}") for number in range(40)])
     assert calls.take() == ["append"]
     driven.engine.process([Tell([OutcomeReport(one.id, "reward", 1.0)]) for one in old])
     assert calls.take() == ["find", "append"]
+    fresh = [one.decisions[0] for one in first if isinstance(one, Answers)]
+    driven.engine.process([Tell([OutcomeReport(one.id, "reward", 1.0)]) for one in fresh])
+    assert calls.take() == ["append"]  # open decisions that this server has seen lately need no look-up
+    driven.engine.process([Tell([OutcomeReport(one.id, "reward", 1.0)]) for one in fresh])
+    assert calls.take() == ["find"]
     mixed = [Ask("layout", 1, f"key {number}") for number in range(39, 60)]
     again = driven.engine.process(mixed)
     assert calls.take() == ["append", "requested", "append"]

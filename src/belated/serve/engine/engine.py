@@ -30,6 +30,7 @@ from belated.serve.engine.clock import timekeeper
 from belated.serve.engine.drawing import DrawnBatch, draw
 from belated.serve.engine.expiry import Expiry
 from belated.serve.engine.feedback import Judged, is_of, judge, look_up
+from belated.serve.engine.recent import RecentDecisions
 from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Hidden, Request, Result, Tell
 from belated.serve.store.journal import PAGE, Conflict, Journal, Rejected, Requested
 from belated.serve.store.loading import load, log_failures
@@ -64,7 +65,7 @@ class Engine:
         self.fold = load(journal)
         self.clock = timekeeper(clock, journal, self.fold.at)
         self._snapshot_seq = self.fold.restored
-        self._expiry = Expiry(journal)
+        self._expiry, self._recent = Expiry(journal), RecentDecisions()
         self.commit_seconds = 0.0  # of the last append
         self.entries, self.written = 0, 0  # how many entries this server has written, and the last of them
         self._next_sum = 0.0  # when all entries after the witness may be summed again
@@ -120,6 +121,7 @@ class Engine:
                 raise StoreError(f"the journal cannot be applied: {type(error).__name__}: {error}") from error
             finally:
                 log_failures(self.fold)
+        self._recent.take(entries)
 
     def _reach(self, seq: int) -> None:
         """Catch up to this entry. Raises Hidden, or a Refusal if the request has waited long enough for it."""
@@ -255,10 +257,10 @@ class Engine:
         """Draw decisions first, then judge reports. So no draw knows of a report in the same group."""
         asked = [(index, request) for index in indices if isinstance(request := requests[index], Ask)]
         told = [(index, request) for index in indices if isinstance(request := requests[index], Tell)]
-        for _ in range(MAX_OVERTAKEN):
+        for attempt in range(MAX_OVERTAKEN):
             entries: list[Entry] = []
             drawn = self._draw(asked, entries, results)
-            judged = self._judge(told, entries)
+            judged = self._judge(told, entries, None if attempt else self._recent)
             try:
                 written = self._append(entries)
             except Conflict:  # a key was used before, or another server got the same report. Look at all of them.
@@ -379,12 +381,15 @@ class Engine:
         arm = experiment.arms[entry.arm or 0]
         return Decided(id, experiment, arm, entry.probability or 0.0, entry.round or 0, entry.at)
 
-    def _judge(self, told: list[tuple[int, Tell]], entries: list[Entry]) -> list[tuple[int, Result]]:
+    def _judge(
+        self, told: list[tuple[int, Tell]], entries: list[Entry], recent: RecentDecisions | None
+    ) -> list[tuple[int, Result]]:
         """Judge every report, and append an entry for each that says something new."""
         if not told:
             return []
         at, judged = self.now(), list[tuple[int, Result]]()
-        found = iter(look_up([report.decision_id for _, request in told for report in request.reports], self.journal))
+        named = [report.decision_id for _, request in told for report in request.reports]
+        found = iter(look_up(named, self.journal, recent))
         news: dict[int, Entry] = {}  # by decision: its newest outcome in this group
         for index, request in told:
             own = list(islice(found, len(request.reports)))

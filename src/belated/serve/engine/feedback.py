@@ -9,6 +9,7 @@ from belated.serve.domain.failures import failed
 from belated.serve.domain.fold import Fold
 from belated.serve.domain.messages import OutcomeReport, ReportStatus
 from belated.serve.domain.refusals import Refusal
+from belated.serve.engine.recent import RecentDecisions
 from belated.serve.store.journal import Journal
 
 
@@ -74,11 +75,16 @@ def _is_in_order(report: OutcomeReport, outcome: Entry) -> bool:
     return given is None or given == newest
 
 
-def look_up(decision_ids: list[str], journal: Journal) -> list[Found | None]:
-    """Return the decisions of these ids, and None for each id that has none."""
+def look_up(decision_ids: list[str], journal: Journal, recent: RecentDecisions | None = None) -> list[Found | None]:
+    """Return the decisions of these ids, and None for each id that has none.
+
+    A recent decision is taken to have no outcome yet, without a look into the journal.
+    """
     wanted = [ids.decode(text) for text in decision_ids]
-    seqs = list({one.seq for one in wanted if one is not None})
-    found = journal.find(seqs) if seqs else {}
+    seqs = {one.seq for one in wanted if one is not None}
+    known = {} if recent is None else {seq: Found(one, None) for seq in seqs if (one := recent.get(seq)) is not None}
+    others = [seq for seq in seqs if seq not in known]
+    found = {**known, **journal.find(others)} if others else known
     return [_match(one, found) for one in wanted]
 
 
