@@ -97,16 +97,14 @@ def parquet_parts(experiment: Experiment, pages: Pages) -> Generator[bytes]:
         pl.concat(frames).write_parquet(target)
         return target.getvalue()
 
-    nothing = pl.DataFrame(schema=schema)
-    frames, least = [nothing], 1
+    frames, least = [pl.DataFrame(schema=schema)], 1  # the first part has the columns, even if there are no rows
     with closing(pages):
-        yield written(frames)  # the columns
         for page in filter(None, pages):
             frames.append(framed(page))
             if sum(frame.height for frame in frames) >= least:
                 yield written(frames)
-                frames, least = [nothing], GROUP_ROWS
-        if len(frames) > 1:
+                frames, least = [], GROUP_ROWS
+        if frames:
             yield written(frames)
 
 
