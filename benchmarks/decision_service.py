@@ -38,9 +38,9 @@ MANY_OPEN = ("--max-open", "100000000")  # nobody reports, so the default would 
 MILLISECONDS = {"us": 0.001, "ms": 1.0, "s": 1000.0}
 
 
-def load(url: str, script: Path, connections: int = CONNECTIONS) -> tuple[float, float]:
+def load(url: str, script: Path, connections: int = CONNECTIONS, seconds: int = SECONDS) -> tuple[float, float]:
     """Requests a second and the 99th percentile in milliseconds, by wrk."""
-    command = ["wrk", "-t1", f"-c{connections}", f"-d{SECONDS}", "--latency", "-s", str(script), url]
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}", "--latency", "-s", str(script), url]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     refused = re.search(r"Non-2xx.*", said)
     if refused:

@@ -22,7 +22,8 @@ from belated.serve.service.service import Service
 PAUSE: Final = 0.2  # seconds between two looks for changes
 APART: Final = 1.0  # seconds between two events, at least
 AGEING: Final = 5.0  # seconds after which an event is sent without changes, because open decisions grow older
-SHARE: Final = 0.03  # of one processor, which a watched document may use
+SHARE: Final = 0.01  # of one processor, which a watched document may use, so that few decisions notice
+LONGEST: Final = 10.0  # seconds between two events at most, if something has changed
 STREAM: Final = "text/event-stream"
 
 
@@ -64,7 +65,7 @@ class Feed:
                 seen, made_at = now, time.monotonic()
                 make = partial(update, self._latest, self._document)
                 self._latest = await self._service.views.make(("feed", self._key), make)
-                pause = max(APART, self._latest.cost / SHARE)
+                pause = max(APART, min(LONGEST, self._latest.cost / SHARE))
                 self._news.set()
                 self._news = asyncio.Event()
             await asyncio.sleep(PAUSE)
