@@ -8,7 +8,6 @@ from rich.text import Text
 
 from belated.cli.application import app, console
 from belated.cli.store_option import STORE, Store, existing, require_extra
-from belated.errors import InvalidInput
 from belated.progress import Progress
 
 
@@ -58,15 +57,10 @@ def restore(
 ) -> None:
     """Put a backup in the place of a SQLite store. The store that was there keeps its data under another name."""
     require_extra()
-    from pathlib import Path  # noqa: PLC0415
-
     from belated.serve.store import opening as stores  # noqa: PLC0415
-    from belated.serve.store.sqlite.restoring import restore as restore_file  # noqa: PLC0415
 
-    if stores.is_url(store) or stores.is_url(backup):
-        raise InvalidInput("restore is for SQLite files. For PostgreSQL use pg_restore (docs/deployment.md)")
     existing(backup).close()
-    kept = restore_file(Path(backup), stores.check_folder(store))
+    kept = stores.restore(backup, store)
     before = "" if kept is None else f" The store that was there is now {kept}."
     console.print(
         f"restored {store} from {backup}.{before} Check it with `belated verify --store {store}`",

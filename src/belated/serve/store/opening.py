@@ -9,6 +9,7 @@ from typing import Final
 from belated.errors import InvalidInput, StoreError
 from belated.extras import missing
 from belated.serve.store.journal import Journal
+from belated.serve.store.sqlite import restoring
 from belated.serve.store.sqlite import schema as sqlite_schema
 from belated.serve.store.sqlite.journal import SQLiteJournal
 
@@ -65,6 +66,13 @@ def migrate(store: str | Path) -> Iterator[str]:
     from belated.serve.store.postgres.schema import migrate as migrate_database  # noqa: PLC0415
 
     return migrate_database(str(store))
+
+
+def restore(backup: str | Path, store: str | Path) -> Path | None:
+    """Put a copy of a SQLite file in the place of another. Returns the new name of the one that was there, if any."""
+    if is_url(store) or is_url(backup):
+        raise InvalidInput("restore is for SQLite files. For PostgreSQL use pg_restore, as docs/deployment.md says")
+    return restoring.restore(Path(backup), check_folder(store))
 
 
 def check_folder(store: str | Path) -> Path:
