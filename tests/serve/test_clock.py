@@ -228,6 +228,42 @@ def test_a_clock_that_jumps_in_a_running_engine_ends_no_wait(opened: Opened) -> 
     assert counts(one) == {"decisions": 6, "expired": 5}
 
 
+@pytest.mark.parametrize("last", [-30 * DAY, 0.0])
+@pytest.mark.parametrize("reference", [None, 0.0])
+def test_a_clock_that_is_behind_and_set_again_ends_no_wait_early(
+    opened: Opened, reference: float | None, last: float
+) -> None:
+    machine = Machine(reference=reference)
+    one = opened(machine.keeper())
+    one.create(reward_wait=WEEK)
+    machine.wall = -YEAR
+    one.decide(size=5)
+    one.engine.expire()  # they seem to be dated ahead
+    for machine.wall in (-30 * DAY, -DAY, -3600.0):
+        machine.true.advance(60)
+        one.engine.expire()
+    machine.wall = last
+    machine.true.advance(WEEK - 181)
+    one.engine.expire()
+    assert counts(one) == {"decisions": 5}
+    machine.true.advance(1)
+    one.engine.expire()
+    assert counts(one) == {"decisions": 5, "expired": 5}
+
+
+def test_the_end_of_a_wait_has_the_right_date_on_a_machine_whose_clock_is_behind(opened: Opened) -> None:
+    machine = Machine()
+    one = opened(machine.keeper())
+    one.create(reward_wait=WEEK)
+    machine.wall = -YEAR
+    one.decide()
+    one.engine.expire()
+    machine.true.advance(WEEK)
+    one.engine.expire()
+    assert counts(one) == {"decisions": 1, "expired": 1}
+    assert last_entry(one).at == machine.true()
+
+
 def test_a_restart_with_a_wrong_clock_ends_no_wait_if_it_is_set_right_within_an_hour(opened: Opened) -> None:
     machine = Machine()
     one = opened(machine.keeper())

@@ -41,6 +41,14 @@ def steady() -> int:
     return time.clock_gettime_ns(kind) // 1000
 
 
+class Moment(NamedTuple):
+    """A moment by several clocks."""
+
+    now: int  # the date of a new entry
+    earliest: int  # a time that has come by every clock. It jumps if the machine's clock does
+    steady: int  # since some moment. It never jumps
+
+
 @final
 class Timekeeper:
     """Tells the time in microseconds. `newest` is the time of the journal's newest entry, or 0."""
@@ -97,6 +105,11 @@ class Timekeeper:
         if self._is_doubted(ticks) and now > self._newest:
             return None
         return min(now, wall, now if self._reference is None else self._continued(self._reference, ticks))
+
+    def moment(self) -> Moment | None:
+        """Return the present moment, or None if the clock is doubted because it is far ahead."""
+        earliest = self.earliest()
+        return None if earliest is None else Moment(self(), earliest, self._steady())
 
     def offset(self) -> float:
         """Return by how many seconds the wall clock is ahead of the time that this server uses."""

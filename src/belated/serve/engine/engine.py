@@ -433,10 +433,10 @@ class Engine:
         """End the waits that are over. Returns how many decisions it looked at."""
         try:
             self.clock.check()
-            now = self.clock.earliest()
-            if now is None:
+            moment = self.clock.moment()
+            if moment is None:
                 return 0
-            ends, looked = self._expiry.entries(self.fold.experiments.values(), now, self.fold.seq)
+            ends, looked = self._expiry.entries(self.fold.experiments.values(), moment, self.fold.seq)
             self._append(ends)
         except Conflict:  # another server, or a report, was faster
             self._expiry.begin_again()

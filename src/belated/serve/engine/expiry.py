@@ -7,6 +7,7 @@ from typing import Final, final
 from belated.errors import StoreError
 from belated.serve.domain.entries import Entry, EntryKind, Found
 from belated.serve.domain.experiment import Experiment
+from belated.serve.engine.clock import Moment
 from belated.serve.engine.feedback import new_outcome
 from belated.serve.store.journal import Journal
 
@@ -26,20 +27,21 @@ class Expiry:
         # all by experiment, for decisions that a wrong clock dated ahead
         self._over: dict[int, int] = {}  # up to which decision all waits are over
         self._probed: dict[int, int] = {}  # the last decision that was looked at to find that out
-        self._met: dict[int, tuple[int, int]] = {}  # when such a decision was met first, and the newest entry then
+        # when such a decision was met first, by the steady clock, and the newest entry then
+        self._met: dict[int, tuple[int, int]] = {}
 
     def begin_again(self) -> None:
         """Forget what it has looked at."""
         self._scanned.clear()
         self._not_before.clear()
 
-    def entries(self, experiments: Iterable[Experiment], at: int, until: int) -> tuple[list[Entry], int]:
+    def entries(self, experiments: Iterable[Experiment], moment: Moment, until: int) -> tuple[list[Entry], int]:
         """Return entries that end waits, up to EXPIRED_AT_ONCE, and how many decisions up to `until` it looked at."""
         ends: list[Entry] = []
         looked = 0
         for experiment in experiments:
             try:
-                due = list(self._due(experiment, at, until, EXPIRED_AT_ONCE - looked))
+                due = list(self._due(experiment, moment, until, EXPIRED_AT_ONCE - looked))
             except StoreError:
                 raise
             except Exception:  # a failure of one experiment must not keep the others waiting
@@ -47,10 +49,14 @@ class Expiry:
                 continue
             looked += len(due)
             default = experiment.settings.default_outcome
-            ends += [new_outcome(one.decision, None, EntryKind.EXPIRED, at, default) for one in due if not one.outcome]
+            ends += [
+                new_outcome(one.decision, None, EntryKind.EXPIRED, moment.now, default)
+                for one in due
+                if not one.outcome
+            ]
         return ends, looked
 
-    def _due(self, experiment: Experiment, at: int, until: int, most: int) -> Iterator[Found]:
+    def _due(self, experiment: Experiment, moment: Moment, until: int, most: int) -> Iterator[Found]:
         """Yield the next decisions whose wait is over, with or without an outcome.
 
         The first decision that is not due ends the search. If servers' clocks differ, a due decision behind it waits
@@ -62,7 +68,7 @@ class Expiry:
             experiment.failure is not None
             or wait is None
             or not experiment.counts.outstanding
-            or at < self._not_before.get(number, 0)
+            or moment.earliest < self._not_before.get(number, 0)
         ):
             return
         after = max(self._scanned.get(number, 0), experiment.last_expired)
@@ -71,7 +77,7 @@ class Expiry:
             for found in page:
                 if found.decision.seq > until:
                     return
-                if not self._is_over(found.decision, wait, at, until):
+                if not self._is_over(found.decision, wait, moment, until):
                     return
                 after = self._scanned[number] = found.decision.seq
                 yield found
@@ -79,23 +85,25 @@ class Expiry:
             if len(page) < LOOKED_AT_ONCE:
                 return
 
-    def _is_over(self, decision: Entry, wait: int, at: int, until: int) -> bool:
-        number = decision.experiment
+    def _is_over(self, decision: Entry, wait: int, moment: Moment, until: int) -> bool:
+        number, at = decision.experiment, moment.earliest
         if decision.at + wait <= at or decision.seq <= self._over.get(number, 0):
             return True
         if decision.at > at:
-            return self._is_over_though_ahead(decision, wait, at, until)
+            return self._is_over_though_ahead(decision, wait, moment, until)
         self._not_before[number] = decision.at + wait
         return False
 
-    def _is_over_though_ahead(self, decision: Entry, wait: int, at: int, until: int) -> bool:
+    def _is_over_though_ahead(self, decision: Entry, wait: int, moment: Moment, until: int) -> bool:
         """Whether the wait of a decision is over that a wrong clock dated ahead.
 
-        It is, if the wait of a later decision is over, or if this server has known the decision for so long.
+        It is, if the wait of a later decision is over, or if this server has known the decision for so long. Only the
+        steady clock can tell that, because the decision also seems to be ahead while the machine's clock is behind.
         """
-        number = decision.experiment
-        met_at, newest = self._met.setdefault(number, (at, until))
-        if met_at + wait <= at:
+        number, at = decision.experiment, moment.earliest
+        met_at, newest = self._met.setdefault(number, (moment.steady, until))
+        left = met_at + wait - moment.steady
+        if left <= 0:
             self._over[number] = newest
             del self._met[number]
             return decision.seq <= newest
@@ -107,7 +115,7 @@ class Expiry:
                 self._over[number] = self._probed[number] = later.seq
                 return True
             if later.at <= at:
-                self._not_before[number] = min(later.at, met_at) + wait
+                self._not_before[number] = min(later.at + wait, at + left)
                 break
             self._probed[number] = later.seq
         return False
