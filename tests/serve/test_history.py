@@ -12,7 +12,8 @@ import pytest
 from belated.errors import HistoryLost
 from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.history import MOST_AT_APPEND, MOST_RECENT, Tail
-from belated.serve.engine.requests import Ask
+from belated.serve.domain.settings import Settings
+from belated.serve.engine.requests import Ask, Close, Create
 from belated.serve.store import loading
 from belated.serve.store.sqlite.journal import SQLiteJournal
 from belated.serve.store.verify import verify
@@ -120,6 +121,19 @@ def test_nothing_is_written_on_top_of_a_restored_backup(tmp_path: Path) -> None:
     with pytest.raises(HistoryLost):
         driven.engine.confirm_history()
     assert driven.engine.journal.last() == 3
+
+
+def test_a_repeated_change_is_not_acknowledged_if_the_first_one_is_lost(tmp_path: Path) -> None:
+    """Such a request writes nothing, so no append notices the loss."""
+    driven = Driven(tmp_path)
+    driven.create()
+    driven.close()
+    driven.create("other")
+    with closing(apsw.Connection(str(driven.path))) as database:
+        database.execute("DELETE FROM journal WHERE seq > 1")
+    for request in (Close("layout"), Create(Settings("other", ["a", "b", "c"]))):
+        with pytest.raises(HistoryLost):
+            driven.engine.process([request])
 
 
 def test_nothing_is_written_on_top_of_another_history(tmp_path: Path) -> None:

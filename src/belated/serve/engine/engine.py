@@ -217,7 +217,8 @@ class Engine:
         for _ in range(MAX_OVERTAKEN):
             self._meet(name)
             entry = administration.entry_of(request, self.fold, self.now())
-            if entry is None:
+            if entry is None:  # it is there already, if it was not lost
+                self.confirm_history()
                 return self.fold.by_name[name], False
             try:
                 [written] = self._append([entry])
