@@ -56,7 +56,7 @@ def run_many(first: int, seconds: float) -> int:
             print(f"It also fails within {steps} steps: --seed {seed} --steps {steps} --trace")  # noqa: T201
         return 1
     print(f"{total.seeds:,} seeds, {total.turns:,} turns, {total.answers:,} answers, {total.entries:,} entries.")  # noqa: T201
-    print("nothing acknowledged was lost, nothing counted twice, all folds were equal")  # noqa: T201
+    print("the service lost nothing that it acknowledged, nothing counted twice, all folds were equal")  # noqa: T201
     print(", ".join(f"{name} {count:,}" for name, count in total.happened.most_common()))  # noqa: T201
     return 0
 

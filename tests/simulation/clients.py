@@ -4,7 +4,7 @@ from itertools import count
 from random import Random
 from typing import Final, NamedTuple, final
 
-from belated.serve.domain.messages import OutcomeReport
+from belated.serve.domain.messages import OutcomeReport, ReportStatus
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, Settings, TuningChoice
 from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Request, Result, Tell
@@ -13,7 +13,7 @@ from tests.simulation.network import Call
 
 TUNINGS: Final = ("means", "means", "shadow", "advanced", "simple", "tsallis", "adaptive_exp3")
 VALUES: Final = (0.0, 0.25, 0.5, 1.0)
-PATIENCE: Final = 60  # turns without an answer, after which a call is repeated
+PATIENCE: Final = 40  # turns without an answer, after which a call is repeated
 GIVEN_UP: Final = 0.1  # share of the repetitions that are given up instead
 COMMON: Final = 6  # keys that all clients use
 
@@ -50,6 +50,7 @@ class Known(NamedTuple):
 
     made: list[Made]
     existing: list[str]  # experiments that were created
+    revisions: dict[str, int]  # by decision, the newest revision of its outcome that somebody was told
 
 
 @final
@@ -58,7 +59,7 @@ class Client:
 
     def __init__(self, number: int, random: Random, settings: list[Settings], world: Known) -> None:
         self._number, self._random, self._settings = number, random, settings
-        self._made, self._existing = world
+        self._made, self._existing, self._revisions = world
         self._numbers = count(1)
         self._sent_at = 0
         self.open: Call | None = None
@@ -86,7 +87,7 @@ class Client:
 
     def take(self, call: Call, result: Result) -> None:
         """Take an answer. One that says `try again` is as good as none. So is one to an earlier call."""
-        if call != self.open or (is_unavailable(result) and not self._is_cursed(call.request)):
+        if call != self.open or is_unavailable(result):
             return
         self.open = None
         if isinstance(result, Refusal) and result.kind == "not_found" and isinstance(call.request, Ask):
@@ -95,13 +96,13 @@ class Client:
             self._made += [Made(one.id, one.experiment.name) for one in result.decisions]
         elif isinstance(call.request, Create):
             self._existing.append(call.request.settings.name)
+        elif isinstance(call.request, Tell) and isinstance(result, list):
+            for report, answer in zip(call.request.reports, result, strict=True):
+                self._learn(report, answer)
 
-    def _is_cursed(self, request: Request) -> bool:
-        """Whether a request may never be served."""
-        if isinstance(request, Tell):
-            mine = {one.decision_id for one in request.reports}
-            return any(one.experiment == CURSED for one in self._made if one.id in mine)
-        return not isinstance(request, Create) and request.name == CURSED
+    def _learn(self, report: OutcomeReport, answer: ReportStatus | Refusal) -> None:
+        if answer.revision is not None:
+            self._revisions[report.decision_id] = answer.revision
 
     def _next(self) -> Request:
         missing = [one for one in self._settings if one.name not in self._existing]
@@ -127,8 +128,9 @@ class Client:
         reports = []
         for _ in range(self._random.choice((1, 1, 2, 4))):
             id = self._random.choice(recent).id
-            value, amend = self._random.choice(VALUES), self._random.random() < 0.3
-            reports.append(OutcomeReport(id, "reward", value, amend))
+            value, amend = self._random.choice(VALUES), self._random.random() < 0.4
+            revision = self._revisions.get(id) if amend and self._random.random() < 0.8 else None
+            reports.append(OutcomeReport(id, "reward", value, amend, revision))
         return Tell(reports)
 
     def _administer(self) -> ChangeArms | Close:

@@ -6,6 +6,7 @@ from typing import Any, final
 
 from belated.serve.domain.entries import Entry, EntryKind, with_seq
 from belated.serve.domain.fold import Snapshot
+from belated.serve.domain.history import LOW_BITS, Mark, place_of
 from belated.serve.store.journal import Key
 from tests.support.memory_journal import unique
 
@@ -42,6 +43,8 @@ class Database:
         self.keys: dict[str, Key] = {}
         self.is_up, self.incarnation = True, 0
         self.conflicts = self.overtaken = 0  # how many appends were refused, and committed after later numbers
+        self.clock: Callable[[], int] | None = None  # a file has none
+        self.claimed_by: object = None  # the connection that saves snapshots
         self.begun: Callable[[Sequence[Entry]], None] = lambda _: None
         self.committed: Callable[[Sequence[Entry]], None] = lambda _: None
         self._clear()
@@ -145,6 +148,15 @@ class Database:
         high = min(bisect_right(self.order, until), low + limit)
         return [self.entries[seq] for seq in self.order[low:high]]
 
+    def holds(self, mark: Mark) -> bool:
+        """Whether the history of a mark is still there."""
+        after = self.after(mark.since, mark.newest.seq, len(self.order))
+        for place in (mark.newest, mark.witness):
+            if place.seq and (place.seq not in self.entries or place_of(self.entries[place.seq]) != place):
+                return False
+        sums = len(after), sum(entry.seq for entry in after), sum(entry.at & LOW_BITS for entry in after)
+        return sums == (mark.n_after, mark.seqs, mark.times)
+
     def of_experiment(self, number: int, after: int, limit: int, kinds: tuple[EntryKind, ...]) -> list[Entry]:
         """A page of an experiment's entries of these kinds."""
         own = self.by_experiment.get(number, [])
@@ -161,15 +173,17 @@ class Database:
         self.drawn += skipped
         self.incarnation += 1
 
-    def go_back(self, lost: int, skipped: int, *, keeps_connections: bool) -> list[Entry]:
+    def go_back(self, lost: int, skipped: int, *, keeps_connections: bool, keeps_snapshots: bool) -> list[Entry]:
         """Lose the last commits. Numbers are given out again. Returns what was lost.
 
-        That is a failover to a standby that lacks them. If connections are kept, an older backup was restored.
+        That is a failover to a standby that lacks them. If connections are kept, an older backup was restored. If
+        snapshots are kept, they were in a file of their own, as those of SQLite are.
         """
         self.crash(0)
         self.incarnation -= keeps_connections
         gone = self.log[len(self.log) - lost :]
         del self.log[len(self.log) - lost :]
+        self.log += [one for one in gone if keeps_snapshots and isinstance(one, Snapshot)]
         self._clear()
         for one in self.log:
             if isinstance(one, Snapshot):

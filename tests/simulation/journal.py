@@ -5,10 +5,11 @@ from typing import ClassVar, Protocol, TypeVar, final
 
 import msgspec
 
-from belated.errors import StoreError, StoreUnreachable
+from belated.errors import HistoryLost, StoreError, StoreUnreachable
 from belated.serve.domain.entries import Entry, EntryKind, Found
 from belated.serve.domain.fold import Snapshot
-from belated.serve.store.journal import Conflict, Journal, Key
+from belated.serve.domain.history import Mark
+from belated.serve.store.journal import NO_MARK, Conflict, Journal, Key, Requested
 from tests.simulation.database import Database, Transaction
 from tests.support.memory_journal import EVENTS, OUTCOMES
 
@@ -70,7 +71,7 @@ class SimulatedJournal(Journal):
     def __init__(self, database: Database, line: Line | None = None, *, may_write: bool = True) -> None:
         self._database, self._line, self._may_write = database, Calm() if line is None else line, may_write
         self._incarnation = database.incarnation
-        self._newest: Entry | None = None  # the newest entry read or written
+        self.newest: Entry | None = None  # the newest entry read or written
         self._is_new = False  # whether the connection has not been used yet
         self._failure = ""  # a disk that has failed stays so until the store is opened again
 
@@ -90,8 +91,8 @@ class SimulatedJournal(Journal):
 
     def _begin_anew(self) -> None:
         """Check that the newest known entry still exists, as the journal in PostgreSQL does on a new connection."""
-        if self._newest is not None and self._database.entries.get(self._newest.seq) != self._newest:
-            raise StoreError(f"the store has lost entry {self._newest.seq}. Restart the service.")
+        if self.newest is not None and self._database.entries.get(self.newest.seq) != self.newest:
+            raise HistoryLost(f"the store has lost entry {self.newest.seq}. Restart the service.")
         self._is_new = False
 
     def _call(self, what: str, do: Callable[[], T]) -> T:
@@ -102,12 +103,12 @@ class SimulatedJournal(Journal):
         return result
 
     def _know(self, entry: Entry) -> None:
-        if self._newest is None or entry.seq >= self._newest.seq:
-            self._newest = entry
+        if self.newest is None or entry.seq >= self.newest.seq:
+            self.newest = entry
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
-    def append(self, entries: Sequence[Entry]) -> list[int]:
+    def append(self, entries: Sequence[Entry], mark: Mark = NO_MARK) -> list[int]:
         if not self._may_write:
             raise StoreError("this connection only reads")
         if not entries:
@@ -116,6 +117,8 @@ class SimulatedJournal(Journal):
         if self._failure:
             raise StoreError(self._failure)
         self._connect("append")
+        if not self._database.holds(mark):
+            raise HistoryLost(f"the store has lost entries up to {mark.newest.seq}. Restart the service.")
         transaction = self._database.begin(entries)
         try:
             self._insert(transaction, entries)
@@ -181,11 +184,20 @@ class SimulatedJournal(Journal):
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
+    def clock(self) -> int | None:
+        return None if self._database.clock is None else self._call("clock", self._database.clock)
+
+    def confirms(self, mark: Mark) -> bool:
+        return self._call("confirms", lambda: self._database.holds(mark))
+
     def last(self) -> int:
         return self._call("last", self._database.last)
 
-    def named(self, name: str) -> int | None:
-        return self._call("named", lambda: self._database.names.get(name))
+    def named(self, names: Sequence[str]) -> dict[str, int]:
+        def do() -> dict[str, int]:
+            return {name: self._database.names[name] for name in names if name in self._database.names}
+
+        return self._call("named", do)
 
     def read(self, after: int, limit: int) -> list[Entry]:
         page = self._call("read", lambda: self._database.after(after, self._database.horizon(), limit))
@@ -205,9 +217,11 @@ class SimulatedJournal(Journal):
 
         return self._call("find", do)
 
-    def requested(self, experiment: int, request: str) -> list[Entry]:
-        def do() -> list[Entry]:
-            return [self._database.entries[seq] for seq in self._database.requests.get((experiment, request), [])]
+    def requested(self, requests: Sequence[Requested]) -> dict[Requested, list[Entry]]:
+        def do() -> dict[Requested, list[Entry]]:
+            known = self._database.requests
+            found = {one: [self._database.entries[seq] for seq in known[one]] for one in requests if one in known}
+            return {one: sorted(made, key=_position) for one, made in found.items()}
 
         return self._call("requested", do)
 
@@ -230,8 +244,18 @@ class SimulatedJournal(Journal):
         return self._call("history", do)
 
     def snapshots(self) -> list[Snapshot]:
-        kept = self._database.snapshots
-        return self._call("snapshots", lambda: [kept[seq] for seq in sorted(kept, reverse=True)])
+        def do() -> list[Snapshot]:
+            return [self._database.snapshots[seq] for seq in sorted(self._database.snapshots, reverse=True)]
+
+        return self._call("snapshots", do)
+
+    def snapshot_seq(self) -> int:
+        return self._call("snapshot_seq", lambda: max(self._database.snapshots, default=0))
+
+    def claim_snapshots(self) -> bool:
+        if self._database.claimed_by is None:
+            self._database.claimed_by = self
+        return self._database.claimed_by is self
 
     # -- the rest of the contract, without faults ----------------------------------------------------------------------
 
@@ -272,7 +296,12 @@ class SimulatedJournal(Journal):
         return []
 
     def close(self) -> None:
-        pass
+        if self._database.claimed_by is self:
+            self._database.claimed_by = None
+
+
+def _position(entry: Entry) -> int:
+    return entry.position or 0
 
 
 def _revision(entry: Entry) -> int:

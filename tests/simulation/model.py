@@ -4,18 +4,21 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, final
 
-from belated.errors import StoreError
+import msgspec
+
+from belated.errors import HistoryLost, StoreError
 from belated.serve.domain import ids
 from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.fold import Fold
-from belated.serve.domain.messages import Decided, OutcomeReport
+from belated.serve.domain.messages import Decided, OutcomeReport, ReportStatus
 from belated.serve.domain.refusals import Refusal
-from belated.serve.domain.settings import stored_settings
+from belated.serve.domain.settings import ArmChange, stored_settings
 from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Result, Tell
 from tests.simulation.database import Database
 from tests.simulation.faults import CURSED
 from tests.simulation.network import Call
+from tests.support.memory_journal import EVENTS
 
 if TYPE_CHECKING:
     from tests.simulation.servers import Server
@@ -45,12 +48,14 @@ class Model:
         self.keyless: dict[int, Entry] = {}  # decisions without a key that were acknowledged
         self.asked: Counter[str] = Counter()  # decisions without a key that servers were asked for, by experiment
         self.sizes: dict[tuple[str, str], int] = {}
-        self.sent: dict[int, list[OutcomeReport]] = {}  # by decision, the reports that reached a server
-        self.statuses: Counter[tuple[int, str]] = Counter()  # by decision
+        self.sent: dict[str, list[OutcomeReport]] = {}  # by decision, the reports that reached a server
+        self.statuses: Counter[tuple[str, str]] = Counter()  # by decision
         self.created: set[str] = set()
         self.closing: set[str] = set()  # experiments that somebody wanted to close
         self.marks: dict[int, bytes] = {}  # by entry, the state that some server had after it
-        self.lost: dict[int, Entry] = {}  # entries that a failover has lost
+        self.losses = 0  # how often history was lost
+        self._lost: list[tuple[int, Entry]] = []  # entries that were lost, with the number of the loss
+        self._truth = Truth(database)
         database.begun = self._begun
         database.committed = self._committed
 
@@ -62,61 +67,72 @@ class Model:
         now, since = self._clock(), self.writer.since
         for entry in entries:
             require(entry.at <= now + SKEW, f"an entry is dated {entry.at - now} us ahead")
+            require(entry.at >= since - SKEW, f"an entry is dated {since - entry.at} us before its server began it")
             if entry.kind is EntryKind.EXPIRED:
                 created = self._database.entries[entry.experiment]
                 wait = round((stored_settings(created.body or b"").reward_wait or 0) * MICROSECONDS)
                 left = (entry.decided_at or 0) + wait - now
                 require(left <= SKEW, f"the wait of decision {entry.decision} ends {left} us early")
             if entry.kind is EntryKind.DECIDED:
-                is_before = entry.at < since - SKEW and self.writer.jump >= 0
-                require(not is_before, f"a decision is dated {since - entry.at} us before its server began it")
                 seen = entry.seen or 0
                 require(seen <= self._database.settled(), f"a decision has seen entry {seen}, which is not settled")
 
     def _committed(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
             require(entry.seen is None or entry.seen < entry.seq, f"entry {entry.seq} has seen {entry.seen}")
-        if self.lost and self.writer is not None:
-            self._check_history(self.writer, entries[0].seq)
+        if self.writer is not None:
+            require(
+                not self._has_lost(self.writer),
+                f"server {self.writer.number} writes on top of a state that is not the journal's",
+            )
 
-    def _check_history(self, server: "Server", first: int) -> None:
-        """After a loss, no server may write anything on top of what was lost."""
-        assert server.engine is not None
-        fold, again = server.engine.fold, Fold()
-        again.apply(self._database.after(0, min(fold.seq, first - 1), 10**9))
+    def _has_lost(self, server: "Server") -> bool:
+        """Whether a server has applied entries that are lost now, so that its state is not the journal's."""
+        return self.losses > 0 and server.engine is not None and not self._truth.has(server.engine.fold)
+
+    def confirmed(self, server: "Server") -> None:
+        """A server has just found that nothing was lost."""
         require(
-            again.snapshot() == fold.snapshot(), f"server {server.number} writes after entry {fold.seq}, which is lost"
+            not self._has_lost(server), f"server {server.number} does not notice that its state is not the journal's"
         )
 
     def forget(self, lost: Sequence[Entry]) -> None:
         """A failover has lost these entries. What was acknowledged of them is gone, and everybody may know."""
-        self.lost.update((entry.seq, entry) for entry in lost)
-        gone = {_id(entry) for entry in lost if entry.kind is EntryKind.DECIDED}
+        self.losses += 1
+        self._lost += [(self.losses, entry) for entry in lost]
+        self._truth.forget()
+        gone = {id_of(entry) for entry in lost if entry.kind is EntryKind.DECIDED}
         self.answers = {key: said for key, said in self.answers.items() if not gone & {one[0] for one in said}}
-        self.keyless = {seq: one for seq, one in self.keyless.items() if _id(one) not in gone}
+        self.keyless = {seq: one for seq, one in self.keyless.items() if id_of(one) not in gone}
         self.created = {name for name in self.created if name in self._database.names}
-        for entry in lost:
-            if entry.decision is not None:
-                for status in KINDS:
-                    self.statuses.pop((entry.decision, status), None)
-        self.marks = {seq: state for seq, state in self.marks.items() if seq < min(self.lost, default=seq + 1)}
+        told = {(entry.decision, entry.nonce) for entry in lost if entry.decision is not None}
+        for id, status in list(self.statuses):
+            if id in gone or _place(id) in told:
+                del self.statuses[id, status]
+        first = min((entry.seq for entry in lost), default=None)
+        self.marks = {seq: state for seq, state in self.marks.items() if first is None or seq < first}
+
+    def _lost_since(self, losses: int) -> list[Entry]:
+        return [entry for number, entry in self._lost if number > losses]
 
     # -- servers -------------------------------------------------------------------------------------------------------
 
-    def observe_end(self, fold: Fold) -> None:
-        """A server is gone. After a loss, it may not have noticed that yet."""
-        if not self.lost:
-            self.observe(fold)
-
     def observe(self, fold: Fold) -> None:
-        """All servers have the same state after the same entry."""
-        require(fold.seq <= self._database.last() or self.lost, f"a state is at entry {fold.seq}, which does not exist")
+        """All servers have the same state after the same entry. After a loss, one may not have noticed that yet."""
+        if self.losses and not self._truth.has(fold):
+            return
+        require(fold.seq <= self._database.last(), f"a state is at entry {fold.seq}, which does not exist")
         state = fold.snapshot().state
         require(self.marks.setdefault(fold.seq, state) == state, f"two states after entry {fold.seq}")
 
     def failed(self, server: "Server", error: StoreError) -> None:
-        """A server may fail for good only if its disk does, or if history was lost."""
-        require(server.has_broken_disk or self.lost, f"server {server.number} failed for good: {error}")
+        """A server may fail for good only if its disk does, or if history was lost that it knew of."""
+        known = None if server.journal is None else server.journal.newest
+        is_gone = known is not None and self._database.entries.get(known.seq) != known
+        is_lost = self.losses > 0 and (is_gone or self._has_lost(server))
+        require(server.has_broken_disk or is_lost, f"server {server.number} failed for good: {error}")
+        is_said = isinstance(error, HistoryLost) or server.has_broken_disk
+        require(is_said, f"server {server.number} does not say that history was lost: {error}")
 
     def delivered(self, call: Call) -> None:
         """A call has reached a server, which may or may not answer it."""
@@ -128,43 +144,64 @@ class Model:
                 self.sizes[request.name, request.key] = request.size
         elif isinstance(request, Tell):
             for report in request.reports:
-                self.sent.setdefault(_seq(report.decision_id), []).append(report)
+                self.sent.setdefault(report.decision_id, []).append(report)
         elif isinstance(request, Close):
             self.closing.add(request.name)
 
-    def answered(self, call: Call, result: Result) -> None:
-        """A server has answered, and whoever hears it relies on it."""
+    def answered(self, call: Call, result: Result, losses: int) -> None:
+        """A server has answered, and whoever hears it relies on it.
+
+        When it began, so many losses had occurred. It may answer with what was lost later.
+        """
+        lost = self._lost_since(losses)
         if isinstance(result, Refusal):
             self._refused(call, result)
         elif isinstance(call.request, Ask):
             assert isinstance(result, Answers)
-            self._decided(call.request, result.decisions)
+            self._decided(call.request, result.decisions, lost)
         elif isinstance(call.request, Tell):
             assert isinstance(result, list)
             for report, status in zip(call.request.reports, result, strict=True):
-                self._told(report, status)
+                self._told(report, status, lost)
         else:
-            name = call.request.settings.name if isinstance(call.request, Create) else call.request.name
-            is_there = name in self._database.names
-            require(is_there or self.lost, f"the experiment {name} was acknowledged but does not exist")
-            self.created |= {name} if is_there else set()
+            assert isinstance(call.request, Create | ChangeArms | Close)
+            is_there = self._is_done(call.request)
+            require(is_there or lost, f"{call.request} was acknowledged but is not in the journal")
+            self.created |= {call.request.settings.name} if isinstance(call.request, Create) and is_there else set()
+
+    def _is_done(self, request: Create | ChangeArms | Close) -> bool:
+        """Whether the journal has what was asked for."""
+        name = request.settings.name if isinstance(request, Create) else request.name
+        events = self._database.of_experiment(self._database.names.get(name, 0), 0, 10**9, EVENTS)
+        if isinstance(request, Create):
+            return bool(events)
+        if isinstance(request, Close):
+            return any(one.kind is EntryKind.CLOSED for one in events)
+        created = [stored_settings(one.body or b"").arms for one in events if one.kind is EntryKind.CREATED]
+        changes = [msgspec.json.decode(one.body or b"", type=ArmChange) for one in events if one.kind is EntryKind.ARMS]
+        added = {arm for arms in (*created, *(one.add for one in changes)) for arm in arms}
+        retired = {arm for one in changes for arm in one.retire}
+        return added.issuperset(request.change.add) and retired.issuperset(request.change.retire)
 
     def _refused(self, call: Call, refusal: Refusal) -> None:
         request, kind = call.request, refusal.kind
         name = request.settings.name if isinstance(request, Create) else getattr(request, "name", "")
-        if kind == "unavailable" or name == CURSED:
-            return
         is_fine = {
-            "not_found": name not in self.created or isinstance(request, ChangeArms),
+            "unavailable": True,
+            "failed": name == CURSED,
+            "not_found": not isinstance(request, Tell)
+            and (name not in self.created or isinstance(request, ChangeArms)),
             "conflict": name in self.closing and isinstance(request, Ask | ChangeArms),
             "invalid": isinstance(request, ChangeArms),
         }
         require(is_fine.get(kind), f"{request} was refused: {refusal.detail}")
 
-    def _decided(self, request: Ask, decisions: list[Decided]) -> None:
+    def _decided(self, request: Ask, decisions: list[Decided], lost: list[Entry]) -> None:
         require(len(decisions) == request.size, f"{len(decisions)} decisions, asked for {request.size}")
         for one in decisions:
-            entry = self._entry(one.id)
+            entry = self._entry(one.id, lost)
+            require(entry is not None, f"decision {one.id} was acknowledged but is not in the journal")
+            assert entry is not None
             arm = one.experiment.arms.index(one.arm)
             said = one.experiment.seq, arm, one.probability, one.round, one.at, request.key
             kept = entry.experiment, entry.arm, entry.probability, entry.round, entry.at, entry.request
@@ -179,40 +216,75 @@ class Model:
             first = self.answers.setdefault((request.name, request.key), said_before)
             require(first == said_before, f"the key {request.key} got {first}, then {said_before}")
 
-    def _entry(self, id: str) -> Entry:
-        """The committed entry of a decision."""
-        seq = _seq(id)
-        for entry in (self._database.entries.get(seq), self.lost.get(seq)):
-            if entry is not None and _id(entry) == id:
-                return entry
-        raise Violation(f"decision {id} was acknowledged but is not in the journal")
+    def _entry(self, id: str, lost: list[Entry]) -> Entry | None:
+        """The entry of a decision, in the journal or among those that were lost."""
+        seq = _place(id)[0]
+        all = [self._database.entries.get(seq), *(one for one in lost if one.seq == seq)]
+        return next((one for one in all if one is not None and id_of(one) == id), None)
 
-    def _told(self, report: OutcomeReport, answer: object) -> None:
-        status = getattr(answer, "status", answer)  # with or without more about it
-        seq = _seq(report.decision_id)
-        kept = [self._database.entries[one] for one in self._database.outcomes.get(seq, [])]
-        lost = [entry for entry in self.lost.values() if entry.decision == seq]
-        if not isinstance(status, str):
-            assert isinstance(status, Refusal)
-            is_other = any(one.value != report.value for one in self.sent[seq])
-            is_fine = {"unavailable": True, "conflict": is_other, "not_found": seq in self.lost}
-            decision = self._database.entries.get(seq)
-            is_cursed = decision is not None and decision.experiment == self._database.names.get(CURSED)
-            require(is_cursed or is_fine.get(status.kind), f"{report} was refused: {status.detail}")
+    def _told(self, report: OutcomeReport, answer: ReportStatus | Refusal, lost: list[Entry]) -> None:
+        id = report.decision_id
+        decision = self._entry(id, lost)
+        if isinstance(answer, Refusal):
+            self._not_told(report, answer, decision)
             return
-        kinds = [KINDS[status]] if status in KINDS else list(KINDS.values())
-        is_kept, is_lost = (
-            any(one.kind in kinds and one.value == report.value for one in some) for some in (kept, lost)
-        )
-        require(is_kept or is_lost, f"{report} was {status}, but the journal has {kept}")
-        self.statuses[seq, status] += not is_lost
+        require(decision is not None, f"{report} was {answer.status}, but there is no such decision")
+        kept = [self._database.entries[one] for one in self._database.outcomes.get(_place(id)[0], [])]
+        is_kept, is_lost = (any(_is_said(report, answer, one) for one in some) for some in (kept, lost))
+        require(is_kept or is_lost, f"{report} was {answer}, but the journal has {kept}")
+        self.statuses[id, answer.status] += not is_lost
+
+    def _not_told(self, report: OutcomeReport, refusal: Refusal, decision: Entry | None) -> None:
+        id = report.decision_id
+        is_fine = {
+            "unavailable": True,
+            "conflict": any(one.value != report.value for one in self.sent[id])
+            or (self.losses > 0 and report.revision is not None),  # it may be of an outcome that is lost
+            "not_found": self._entry(id, []) is None,
+            "failed": decision is not None and decision.experiment == self._database.names.get(CURSED),
+        }
+        require(is_fine.get(refusal.kind), f"{report} was refused: {refusal.detail}")
 
 
-def _seq(id: str) -> int:
+@final
+class Truth:
+    """The states that the journal itself gives, after each of its entries."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget everything, because entries were lost."""
+        self._fold = Fold()
+        self._states = {0: Fold().snapshot().state}
+
+    def has(self, fold: Fold) -> bool:
+        """Whether a state is that of the journal after the same entry. No sound state is after one that may follow."""
+        if fold.seq > self._database.settled():
+            return False
+        for entry in self._database.after(self._fold.seq, fold.seq, 10**9):
+            self._fold.apply([entry])
+            self._states[entry.seq] = self._fold.snapshot().state
+        return self._states.get(fold.seq) == fold.snapshot().state
+
+
+def _is_said(report: OutcomeReport, answer: ReportStatus, entry: Entry) -> bool:
+    """Whether the answer to a report is about this outcome."""
+    is_same = (entry.decision, entry.nonce) == _place(report.decision_id) and entry.revision == answer.revision
+    if answer.status == "superseded":
+        return is_same and report.amend and report.revision is not None and report.revision < answer.revision
+    kinds = [KINDS[answer.status]] if answer.status in KINDS else list(KINDS.values())
+    return is_same and entry.kind in kinds and entry.value == report.value
+
+
+def _place(id: str) -> tuple[int, int]:
+    """The number and the nonce of a decision."""
     decoded = ids.decode(id)
     assert decoded is not None
-    return decoded.seq
+    return decoded.seq, decoded.nonce
 
 
-def _id(entry: Entry) -> str:
+def id_of(entry: Entry) -> str:
+    """The id of a decision."""
     return ids.encode(entry.at, entry.seq, entry.nonce or 0)

@@ -1,27 +1,26 @@
 """Faults on purpose in the service. Each is one that somebody could write, and the simulation must find it."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Final
 from unittest.mock import patch
 
 import msgspec
 
-from belated.errors import StoreUnreachable
+from belated.errors import SnapshotError, StoreUnreachable
 from belated.serve.domain.entries import Entry, EntryKind, with_seq
 from belated.serve.domain.experiment import Experiment
-from belated.serve.domain.fold import Fold
+from belated.serve.domain.fold import Fold, restore
 from belated.serve.engine import drawing, feedback
 from belated.serve.engine import engine as engine_module
 from belated.serve.engine import expiry as expiry_module
-from belated.serve.engine.administration import find, find_running
+from belated.serve.engine.administration import find
+from belated.serve.engine.clock import Moment, Timekeeper
 from belated.serve.engine.engine import Engine
-from belated.serve.engine.expiry import Expiry
-from belated.serve.engine.requests import Ask
 from belated.serve.store import loading
-from belated.serve.store.journal import PAGE, Journal
+from belated.serve.store.journal import NO_MARK, PAGE, Journal
 from tests.simulation.database import Database
-from tests.simulation.faults import DATES_RISE
+from tests.simulation.journal import SimulatedJournal
 
 Mutant = Callable[[], AbstractContextManager[object]]
 MUTANTS: Final[dict[str, Mutant]] = {}
@@ -90,11 +89,7 @@ def own_entries_are_applied_over_those_of_others() -> Iterator[Any]:
 
 @mutant
 def keys_are_not_looked_up() -> Iterator[Any]:
-    def known(self: Engine, request: Ask) -> None:
-        self._meet(request.name)
-        find_running(self.fold, request.name)
-
-    yield patch.object(Engine, "_known", known)
+    yield patch.object(Engine, "_earlier", lambda _self, _requests: {})
 
 
 @mutant
@@ -141,9 +136,36 @@ def waits_end_without_a_revision() -> Iterator[Any]:
 
 
 @mutant
-def waits_end_three_seconds_early() -> Iterator[Any]:
-    original = Expiry.entries
-    yield patch.object(Expiry, "entries", lambda self, every, at, until: original(self, every, at + 3_000_000, until))
+def waits_end_one_second_early() -> Iterator[Any]:
+    original = Timekeeper.earliest
+
+    def earliest(self: Timekeeper) -> int | None:
+        right = original(self)
+        return None if right is None else right + 1_000_000
+
+    yield patch.object(Timekeeper, "earliest", earliest)
+
+
+@mutant
+def decisions_that_seem_ahead_wait_by_a_clock_that_jumps() -> Iterator[Any]:
+    original = Timekeeper.moment
+
+    def moment(self: Timekeeper) -> Moment | None:
+        right = original(self)
+        return None if right is None else right._replace(steady=right.earliest)
+
+    yield patch.object(Timekeeper, "moment", moment)
+
+
+@mutant
+def ends_of_waits_are_dated_by_the_earliest_clock() -> Iterator[Any]:
+    original = Timekeeper.moment
+
+    def moment(self: Timekeeper) -> Moment | None:
+        right = original(self)
+        return None if right is None else right._replace(now=right.earliest)
+
+    yield patch.object(Timekeeper, "moment", moment)
 
 
 @mutant
@@ -195,7 +217,7 @@ def a_repeated_report_is_an_amendment() -> Iterator[Any]:
 
     def judge(report: Any, found: Any, fold: Fold, at: int) -> Any:
         status, entry = original(report, found, fold, at)
-        if getattr(status, "status", status) == "duplicate":
+        if status.status == "duplicate":
             entry = feedback.new_outcome(found.decision, found.outcome, EntryKind.AMENDED, at, report.value)
         return status, entry
 
@@ -212,12 +234,53 @@ def a_late_report_replaces_nothing() -> Iterator[Any]:
     yield patch.object(feedback, "new_outcome", new_outcome)
 
 
-def time_goes_back() -> Iterator[Any]:
-    yield patch.object(Engine, "now", lambda self: self._clock())
+@mutant
+def a_copy_of_an_amendment_is_one_more() -> Iterator[Any]:
+    yield patch.object(feedback, "_is_in_order", lambda _report, _outcome: True)
 
 
-if DATES_RISE:
-    mutant(time_goes_back)
+@mutant
+def an_append_ignores_the_mark() -> Iterator[Any]:
+    original = SimulatedJournal.append
+    yield patch.object(SimulatedJournal, "append", lambda self, entries, _mark=NO_MARK: original(self, entries))
+
+
+@mutant
+def lost_history_is_not_looked_for() -> Iterator[Any]:
+    yield patch.object(Engine, "confirm_history", lambda _self: None)
+
+
+@mutant
+def a_snapshot_is_used_without_its_history() -> Iterator[Any]:
+    def newest(journal: Journal) -> Fold:
+        for snapshot in journal.snapshots():
+            with suppress(SnapshotError):
+                return restore(snapshot)
+        return Fold()
+
+    yield patch.object(loading, "newest", newest)
+
+
+@mutant
+def a_failure_of_an_experiment_is_everybodys() -> Iterator[Any]:
+    original = Fold._change
+
+    def change(self: Fold, experiment: Experiment, batch: list[Entry]) -> None:
+        original(self, experiment, batch)
+        for failed in self.failures:
+            raise failed.error
+
+    yield patch.object(Fold, "_change", change)
+
+
+@mutant
+def a_jump_of_the_clock_is_followed() -> Iterator[Any]:
+    yield patch.object(Timekeeper, "__call__", lambda self: self._wall())
+
+
+@mutant
+def waits_end_by_the_clock_of_the_machine() -> Iterator[Any]:
+    yield patch.object(Timekeeper, "earliest", lambda self: self._wall())
 
 
 @mutant

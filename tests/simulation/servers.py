@@ -1,16 +1,20 @@
 """A server process: an engine, driven as the writer's thread drives it, that can crash at any call of its journal."""
 
+import math
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 import numpy as np
 from greenlet import greenlet
 
-from belated.errors import StoreError, StoreUnreachable
+from belated.errors import HistoryLost, StoreError, StoreUnreachable
 from belated.serve.domain.refusals import Refusal, try_later
+from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.engine.engine import Engine
-from belated.serve.engine.requests import Result
+from belated.serve.engine.parking import Parked, Parking
+from belated.serve.engine.requests import Hidden, Result
+from belated.serve.engine.writer import CATCH_UP_TIMEOUT, LOOK_EVERY
 from tests.simulation.database import Transaction
 from tests.simulation.journal import SimulatedJournal
 from tests.simulation.model import SKEW
@@ -20,6 +24,13 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 MOST_AT_ONCE: Final = 5  # calls in one commit
+
+
+class Taken(NamedTuple):
+    """A call that a server has begun to serve, and how often history had been lost by then."""
+
+    call: Call
+    losses: int
 
 
 @final
@@ -67,10 +78,13 @@ class Server:
         self.since = world.now  # when it began what it does now
         self.is_cut = self.has_broken_disk = False
         self._task: greenlet | None = None
+        self.journal: SimulatedJournal | None = None
         self.engine: Engine | None = None
         self.inbox: deque[Call] = deque()
         self.rounds = 0  # how often it had nothing left to do
         self.is_failed = self._may_recover = self.is_stopping = False
+        self._parking: Parking[Taken] = Parking()
+        self._next_look = 0.0
 
     @property
     def is_running(self) -> bool:
@@ -82,8 +96,11 @@ class Server:
         return not self.is_running or (self.is_failed and not self._may_recover)
 
     def start(self) -> None:
-        """Start the process."""
+        """Start the process. If no other clock could tell that the machine's is wrong, somebody has set it right."""
+        if self._world.database.clock is None:
+            self.jump = 0
         self.inbox.clear()
+        self._parking, self._next_look = Parking(), 0.0
         self.engine, self.has_broken_disk = None, False
         self.is_failed = self._may_recover = self.is_stopping = False
         self._task = greenlet(self._live)
@@ -102,7 +119,7 @@ class Server:
         """Kill the process where it is."""
         self.end()
         if self.engine is not None:
-            self._world.model.observe_end(self.engine.fold)
+            self._world.model.observe(self.engine.fold)
         self.engine = None
 
     def clock(self) -> int:
@@ -111,10 +128,10 @@ class Server:
     # -- inside the process --------------------------------------------------------------------------------------------
 
     def _live(self) -> None:
-        journal = SimulatedJournal(self._world.database, FaultyLine(self._world, self))
+        self.journal = SimulatedJournal(self._world.database, FaultyLine(self._world, self))
         generator = np.random.default_rng(self._world.random.randrange(2**32))
         try:
-            self.engine = Engine(journal, clock=self.clock, generator=generator)
+            self.engine = Engine(self.journal, generator=generator)
         except StoreUnreachable:
             return  # a supervisor tries again
         self._world.model.observe(self.engine.fold)
@@ -122,23 +139,49 @@ class Server:
             self.rounds += 1
             self._world.pause(f"server {self.number}: idle")
             self.since = self._world.now
-            group = [self.inbox.popleft() for _ in range(min(len(self.inbox), MOST_AT_ONCE))]
+            losses = self._world.model.losses
+            group = [Taken(self.inbox.popleft(), losses) for _ in range(min(len(self.inbox), MOST_AT_ONCE))]
             if group:
                 self._serve(group)
             if self.is_stopping:
                 break
             self._look_after()
+            self._resume(math.inf if self.is_failed else self._seconds())
+        self._resume(math.inf)
         if not self.is_failed:
-            self._guarded(self._snapshot)
+            self._guarded(self._snapshot_at_end)
 
-    def _serve(self, group: list[Call]) -> None:
-        engine, results = self._engine, list[Result]()
+    def _seconds(self) -> float:
+        return self._world.now / MICROSECONDS
+
+    def _serve(self, group: list[Taken]) -> None:
+        engine = self._engine
+        results = self._results(lambda: engine.process([one.call.request for one in group]), len(group))
+        self._answer(group, results, self._seconds() + CATCH_UP_TIMEOUT)
+
+    def _resume(self, now: float) -> None:
+        """Go on with requests that had to wait for an entry."""
+        for parked, may_wait in zip(self._parking.take(self._engine.fold.seq, now), (True, False), strict=True):
+            if parked:
+                self._serve_parked(parked, may_wait=may_wait)
+
+    def _serve_parked(self, parked: list[Parked[Taken]], *, may_wait: bool) -> None:
+        engine, again = self._engine, [(one.waiting.call.request, one.hidden) for one in parked]
+        results = self._results(lambda: engine.resume(again, may_wait=may_wait), len(parked))
+        self._answer([one.waiting for one in parked], results, parked[0].until)
+
+    def _results(self, step: Callable[[], list[Result]], n: int) -> list[Result]:
+        results: list[Result] = []
         if not self.is_failed:
-            self._guarded(lambda: results.extend(engine.process([call.request for call in group])))
+            self._guarded(lambda: results.extend(step()))
         if self.is_failed:
-            results = [try_later("") if self._may_recover else Refusal("unavailable", "")] * len(group)
-        for call, result in zip(group, results, strict=True):
-            self._world.answer(self, call, result)
+            results = [try_later("") if self._may_recover else Refusal("unavailable", "")] * n
+        return results
+
+    def _answer(self, group: list[Taken], results: list[Result], until: float) -> None:
+        self._world.happened["hidden"] += sum(isinstance(one, Hidden) for one in results)
+        for taken, result in zip(*self._parking.keep(group, results, until), strict=True):
+            self._world.answer(self, taken, result)
 
     @property
     def _engine(self) -> Engine:
@@ -150,23 +193,38 @@ class Server:
         dice = 0.0 if self._world.is_settling else self._world.random.random()
         if self.is_failed:
             if self._may_recover and dice < 0.5:
-                self.is_failed = not self._guarded(self._engine.catch_up)
+                self._next_look = 0.0
+                self.is_failed = not self._guarded(self._catch_up)
             return
         if dice < self._world.diligence:
-            self._guarded(self._engine.catch_up)
+            self._guarded(self._catch_up)
         if not self.is_failed and (dice < 0.1 or 0.5 < dice < 0.6):
             self._guarded(self._engine.expire)
         elif 0.6 < dice < 0.63:
             self._guarded(self._snapshot)
 
+    def _catch_up(self) -> None:
+        self._engine.catch_up()
+        if self._seconds() >= self._next_look:
+            self._engine.confirm_history()
+            self._world.model.confirmed(self)
+            self._next_look = self._seconds() + LOOK_EVERY
+
     def _snapshot(self) -> None:
+        """Save a snapshot. Only a lost history is a failure, otherwise the next start is slower."""
         if not self._engine.unsnapshotted:
             return
         try:
             self._engine.snapshot()
-        except StoreError:  # only the next start is slower
+        except HistoryLost:
+            raise
+        except StoreError:
             return
         self._world.model.observe(self._engine.fold)
+
+    def _snapshot_at_end(self) -> None:
+        if self._engine.is_last_snapshot_due():
+            self._snapshot()
 
     def _guarded(self, step: Callable[[], object]) -> bool:
         """As the writer does, refuse requests after a failure, for good if it is not transient."""

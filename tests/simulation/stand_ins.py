@@ -8,6 +8,7 @@ from unittest.mock import patch
 
 from belated.replicated.shared_learner import SharedLearner
 from belated.serve.domain.timestamps import MICROSECONDS
+from belated.serve.engine import clock as clock_module
 from belated.serve.engine import drawing
 from belated.serve.engine import engine as engine_module
 from belated.serve.store import journal as journal_module
@@ -30,6 +31,12 @@ class SimulatedTime:
         self._pause()
 
 
+class SimulatedTimestamps(NamedTuple):
+    """Stands in for the module `timestamps` where a server asks for the time of its machine."""
+
+    now: Callable[[], int]
+
+
 class SeededSecrets(NamedTuple):
     """Stands in for the module `secrets`."""
 
@@ -37,12 +44,19 @@ class SeededSecrets(NamedTuple):
 
 
 @contextmanager
-def simulated(now: Callable[[], int], pause: Callable[[], None], randbytes: Callable[[int], bytes]) -> Iterator[None]:
-    """Let the service use this time and these random numbers, and be quiet."""
+def simulated(
+    now: Callable[[], int], wall: Callable[[], int], pause: Callable[[], None], randbytes: Callable[[int], bytes]
+) -> Iterator[None]:
+    """Let the service use this time and these random numbers, and be quiet.
+
+    `now` is the true time, and `wall` is that of the machine whose server goes on now.
+    """
     clock = SimulatedTime(now, pause)
     with ExitStack() as stack:
         for module in (engine_module, journal_module):
             stack.enter_context(patch.object(module, "time", clock))
+        stack.enter_context(patch.object(clock_module, "steady", now))
+        stack.enter_context(patch.object(clock_module, "timestamps", SimulatedTimestamps(wall)))
         stack.enter_context(patch.object(drawing, "secrets", SeededSecrets(randbytes)))
         logging.disable(logging.CRITICAL)
         stack.callback(logging.disable, logging.NOTSET)

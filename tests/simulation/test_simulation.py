@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from tests.simulation.faults import RATES
+from tests.simulation.faults import RATES, SELDOM
 from tests.simulation.running import run
 
 SEEDS, AT_ONCE = 1_000, 25
@@ -18,6 +18,8 @@ EVENTS = (
     "arms",
     "closed",
     "commits without a client",
+    "hidden",
+    "refused as failed",
 )
 
 
@@ -39,4 +41,4 @@ def test_every_fault_and_every_race_occurs() -> None:
     happened: Counter[str] = Counter()
     for seed in range(60):
         happened += run(seed).happened
-    assert [name for name in (*RATES, *EVENTS) if not happened[name]] == []
+    assert [name for name in (*RATES, *SELDOM, *EVENTS) if not happened[name]] == []
