@@ -1,6 +1,7 @@
 """A store that has lost entries which were applied is noticed, always and before anything is acknowledged."""
 
 import shutil
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -10,10 +11,11 @@ import numpy as np
 import pytest
 
 from belated.errors import HistoryLost
-from belated.serve.domain.entries import Entry, EntryKind
+from belated.serve.domain.entries import Entry, EntryKind, Found
 from belated.serve.domain.history import MOST_AT_APPEND, MOST_RECENT, Tail
+from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.settings import Settings
-from belated.serve.engine.requests import Ask, Close, Create
+from belated.serve.engine.requests import Ask, Close, Create, Tell
 from belated.serve.store import loading
 from belated.serve.store.sqlite.journal import SQLiteJournal
 from belated.serve.store.verify import verify
@@ -134,6 +136,31 @@ def test_a_repeated_change_is_not_acknowledged_if_the_first_one_is_lost(tmp_path
     for request in (Close("layout"), Create(Settings("other", ["a", "b", "c"]))):
         with pytest.raises(HistoryLost):
             driven.engine.process([request])
+
+
+@pytest.mark.parametrize("lost", [2, 3])
+def test_no_report_is_written_if_what_it_builds_on_is_lost_before_it_was_applied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: int
+) -> None:
+    """The other server has read the decision and its end only to judge the report, and then a backup is restored."""
+    driven = Driven(tmp_path)
+    driven.create(reward_wait=60.0, default_outcome=0.0)
+    other = Driven(tmp_path, clock=driven.clock)
+    [decision] = driven.decide()
+    driven.clock.advance(60)
+    driven.engine.expire()
+    find = other.engine.journal.find
+
+    def find_and_lose(seqs: Sequence[int]) -> dict[int, Found]:
+        found = find(seqs)
+        with closing(apsw.Connection(str(driven.path))) as database:
+            database.execute("DELETE FROM journal WHERE seq >= ?", (lost,))
+        return found
+
+    monkeypatch.setattr(other.engine.journal, "find", find_and_lose)
+    with pytest.raises(HistoryLost):
+        other.engine.process([Tell([OutcomeReport(decision.id, "reward", 1.0)])])
+    assert other.engine.journal.last() == lost - 1
 
 
 def test_nothing_is_written_on_top_of_another_history(tmp_path: Path) -> None:

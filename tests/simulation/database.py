@@ -151,7 +151,7 @@ class Database:
     def holds(self, mark: Mark) -> bool:
         """Whether the history of a mark is still there."""
         after = self.after(mark.since, mark.newest.seq, len(self.order))
-        for place in (mark.newest, mark.witness):
+        for place in (mark.newest, mark.witness, *mark.also):
             if place.seq and (place.seq not in self.entries or place_of(self.entries[place.seq]) != place):
                 return False
         sums = len(after), sum(entry.seq for entry in after), sum(entry.at & LOW_BITS for entry in after)

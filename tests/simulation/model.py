@@ -129,7 +129,7 @@ class Model:
         """A server may fail for good only if its disk does, or if history was lost that it knew of."""
         known = None if server.journal is None else server.journal.newest
         is_gone = known is not None and self._database.entries.get(known.seq) != known
-        is_lost = self.losses > 0 and (is_gone or self._has_lost(server))
+        is_lost = self.losses > 0 and (is_gone or self._has_lost(server) or server.losses < self.losses)
         require(server.has_broken_disk or is_lost, f"server {server.number} failed for good: {error}")
         is_said = isinstance(error, HistoryLost) or server.has_broken_disk
         require(is_said, f"server {server.number} does not say that history was lost: {error}")

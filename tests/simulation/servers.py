@@ -75,7 +75,7 @@ class Server:
         self._world, self.number = world, number
         self._skew = world.random.randint(-SKEW, SKEW)
         self.jump = 0  # by which its clock is wrong in addition
-        self.since = world.now  # when it began what it does now
+        self.since, self.losses = world.now, 0  # when it began what it does now, and how much was lost by then
         self.is_cut = self.has_broken_disk = False
         self._task: greenlet | None = None
         self.journal: SimulatedJournal | None = None
@@ -139,8 +139,8 @@ class Server:
             self.rounds += 1
             self._world.pause(f"server {self.number}: idle")
             self.since = self._world.now
-            losses = self._world.model.losses
-            group = [Taken(self.inbox.popleft(), losses) for _ in range(min(len(self.inbox), MOST_AT_ONCE))]
+            self.losses = self._world.model.losses
+            group = [Taken(self.inbox.popleft(), self.losses) for _ in range(min(len(self.inbox), MOST_AT_ONCE))]
             if group:
                 self._serve(group)
             if self.is_stopping:

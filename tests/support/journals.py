@@ -9,7 +9,6 @@ from belated.serve.domain.entries import Entry
 from belated.serve.store.journal import NO_MARK
 from belated.serve.store.postgres import journal as postgres
 from belated.serve.store.postgres.arrays import Array, ArrayDumper
-from belated.serve.store.sql import held
 
 
 @final
@@ -27,10 +26,8 @@ class Slow:
         self.connection.execute("SELECT pg_current_xact_id()")
 
     def append(self, *entries: Entry) -> list[int]:
-        return [
-            row[0]
-            for row in self.connection.execute(postgres.INSERT.encode(), [*postgres.columns(entries), *held(NO_MARK)])
-        ]
+        values = [*postgres.columns(entries), *postgres.guards(NO_MARK)]
+        return [row[0] for row in self.connection.execute(postgres.INSERT.encode(), values)]
 
     def commit(self) -> None:
         self.connection.commit()

@@ -72,11 +72,10 @@ class MemoryJournal(Journal):
         return entries[bisect_right(entries, after, key=seq_of) : bisect_right(entries, until, key=seq_of)]
 
     def confirms(self, mark: Mark) -> bool:
-        after = self._between(mark.since, mark.newest.seq)
-        known = [one for place in (mark.newest, mark.witness) for one in self._between(place.seq - 1, place.seq)]
-        places = {Mark().newest, *map(place_of, known)}
+        after, needed = self._between(mark.since, mark.newest.seq), {mark.newest, mark.witness, *mark.also}
+        known = [one for place in needed for one in self._between(place.seq - 1, place.seq)]
         sums = len(after), sum(entry.seq for entry in after), sum(entry.at & LOW_BITS for entry in after)
-        return {mark.newest, mark.witness} <= places and sums == (mark.n_after, mark.seqs, mark.times)
+        return needed <= {Mark().newest, *map(place_of, known)} and sums == (mark.n_after, mark.seqs, mark.times)
 
     def last(self) -> int:
         return self._store.entries[-1].seq if self._store.entries else 0

@@ -11,7 +11,7 @@ import pytest
 from belated.errors import HistoryLost, StoreError
 from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.fold import Snapshot
-from belated.serve.domain.history import Tail
+from belated.serve.domain.history import Mark, Tail, place_of
 from belated.serve.store import journal as journals
 from belated.serve.store.journal import Conflict, Journal, Key
 from belated.testing.entries import created, decided, event, filled, outcome
@@ -220,6 +220,17 @@ class JournalContract:
         assert not journal.confirms(gone.mark())
         with pytest.raises(HistoryLost):
             journal.append([decided(1, 4)], gone.mark())
+        assert journal.last() == 4
+
+    def test_nothing_is_appended_if_an_entry_that_it_builds_on_is_lost(self, journal: Journal) -> None:
+        journal.append([created("one")])
+        journal.append([decided(1, 1), decided(1, 2)])
+        known = tuple(map(place_of, readable(journal, 0, 3)))
+        assert journal.append([decided(1, 3)], Mark(also=known)) == [4]
+        wrong = [known[2]._replace(at=12_345), known[2]._replace(nonce=8), known[2]._replace(seq=9)]
+        assert not any(journal.confirms(Mark(also=(*known, lost))) for lost in wrong)
+        with pytest.raises(HistoryLost):
+            journal.append([decided(1, 4)], Mark(also=(*known, wrong[0])))
         assert journal.last() == 4
 
     def test_keys_are_kept_and_revoked_once(self, journal: Journal) -> None:

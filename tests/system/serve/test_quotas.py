@@ -80,6 +80,7 @@ def test_the_description_names_the_answer() -> None:
     assert counted == {
         "/v1/experiments/{name}/decisions",
         "/v1/experiments/{name}/decisions/batch",
+        "/v1/decisions/{decision_id}",  # if too many of them are unknown
         "/v1/decisions/{decision_id}/feedback",
         "/v1/feedback",
     }

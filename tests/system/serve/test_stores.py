@@ -155,7 +155,8 @@ def test_a_file_may_be_made_by_migrate_too(tmp_path: Path) -> None:
 def newer_database(url: str) -> None:
     list(migrate(url))
     with closing(connect(url)) as connection:
-        connection.execute(f"UPDATE version SET number = {postgres_schema.SCHEMA_VERSION + 1}".encode())  # noqa: S608
+        newer = postgres_schema.SCHEMA_VERSION + 1
+        connection.execute(f"UPDATE version SET number = {newer}, since = {newer}".encode())  # noqa: S608
 
 
 def newer_file(store: str) -> None:

@@ -36,6 +36,7 @@ class Mark(NamedTuple):
     n_after: int = 0  # entries after `since`, up to the newest
     seqs: int = 0  # the sum of their numbers
     times: int = 0  # the sum of the low bits of their times
+    also: tuple[Place, ...] = ()  # entries that were read but not applied yet, and that new entries build on
 
 
 @final
@@ -84,7 +85,7 @@ class Tail:
     def state(self) -> dict[str, Any]:
         """Return all of it as plain data."""
         recent = [list(column) for column in zip(*self._recent, strict=True)]
-        return {"mark": self.mark(), "recent": recent, "oldest": self._oldest}
+        return {"mark": self.mark()[:-1], "recent": recent, "oldest": self._oldest}
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> Self:

@@ -21,6 +21,7 @@ from belated.serve.domain import ids
 from belated.serve.domain.entries import Entry, Found, with_seq
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.failures import undecided
+from belated.serve.domain.history import Place, place_of
 from belated.serve.domain.messages import Decided, OutcomeReport, ReportStatus
 from belated.serve.domain.quotas import MAX_OPEN, Ahead, Room
 from belated.serve.domain.refusals import Refusal, behind, internal, try_later
@@ -191,13 +192,16 @@ class Engine:
         except Exception as error:  # noqa: BLE001
             return _unexpected(error)
 
-    def _append(self, entries: Sequence[Entry]) -> list[Entry]:
-        """Write entries and return them with their numbers. Applies them at once if no other entry can precede them."""
+    def _append(self, entries: Sequence[Entry], also: Sequence[Place] = ()) -> list[Entry]:
+        """Write entries and return them with their numbers. Applies them at once if no other entry can precede them.
+
+        They build on all entries that were applied, and `also` on these.
+        """
         if not entries:
             return []
         started = time.perf_counter()
         try:
-            seqs = self.journal.append(entries, self.fold.tail.short_mark())
+            seqs = self.journal.append(entries, self.fold.tail.short_mark()._replace(also=tuple(also)))
         except (StoreError, Conflict, Rejected):
             raise
         except Exception as error:  # whether anything was written is not known
@@ -259,11 +263,11 @@ class Engine:
         asked = [(index, request) for index in indices if isinstance(request := requests[index], Ask)]
         told = [(index, request) for index in indices if isinstance(request := requests[index], Tell)]
         for attempt in range(MAX_OVERTAKEN):
-            entries: list[Entry] = []
+            entries, also = list[Entry](), set[Place]()
             drawn = self._draw(asked, entries, results)
-            judged = self._judge(told, entries, None if attempt else self._recent)
+            judged = self._judge(told, entries, also, None if attempt else self._recent)
             try:
-                written = self._append(entries)
+                written = self._append(entries, sorted(also))
             except Conflict:  # a key was used before, or another server got the same report. Look at all of them.
                 self._expects_repeats = True
                 continue
@@ -383,14 +387,20 @@ class Engine:
         return Decided(id, experiment, arm, entry.probability or 0.0, entry.round or 0, entry.at)
 
     def _judge(
-        self, told: list[tuple[int, Tell]], entries: list[Entry], recent: RecentDecisions | None
+        self, told: list[tuple[int, Tell]], entries: list[Entry], also: set[Place], recent: RecentDecisions | None
     ) -> list[tuple[int, Result]]:
-        """Judge every report, and append an entry for each that says something new."""
+        """Judge every report, and append an entry for each that says something new.
+
+        Adds to `also` what was found of decisions but is not applied yet.
+        """
         if not told:
             return []
         at, judged = self.now(), list[tuple[int, Result]]()
         named = [report.decision_id for _, request in told for report in request.reports]
-        found = iter(look_up(named, self.journal, recent))
+        all = look_up(named, self.journal, recent)
+        known = (entry for one in all if one is not None for entry in one if entry is not None)
+        also |= {place_of(entry) for entry in known if entry.seq > self.fold.seq}
+        found = iter(all)
         news: dict[int, Entry] = {}  # by decision: its newest outcome in this group
         for index, request in told:
             own = list(islice(found, len(request.reports)))

@@ -102,6 +102,9 @@ def is_held(first: int = 1) -> str:
     """  # noqa: S608
 
 
+KEPT: Final = "SELECT EXISTS (SELECT 1 FROM journal WHERE seq = $1 AND at = $2 AND coalesce(nonce, -1) = $3)"
+
+
 def held(mark: Mark) -> tuple[int, ...]:
     """Return the arguments of `is_held`."""
     return mark.n_after, mark.seqs, mark.times, mark.since, *mark.newest, *mark.witness
@@ -129,7 +132,8 @@ class SQLJournal(Journal):
         return list(map(entry_of, self._rows(f"{ENTRY} WHERE {where}", values)))
 
     def confirms(self, mark: Mark) -> bool:
-        return bool(self._rows(f"SELECT {is_held()}", held(mark))[0][0])
+        is_kept = bool(self._rows(f"SELECT {is_held()}", held(mark))[0][0])
+        return is_kept and all(self._rows(KEPT, place)[0][0] for place in mark.also)
 
     def last(self) -> int:
         return int(self._rows("SELECT coalesce(max(seq), 0) FROM journal")[0][0])

@@ -49,6 +49,13 @@ TYPES: Final = {
 UNNUMBERED: Final = [column for column in TYPES if column != "seq"]
 # The transaction must get its xid before its first number. Horizon relies on that.
 NEXT_SEQ: Final = "nextval(CASE WHEN pg_current_xact_id() IS NOT NULL THEN 'places'::regclass END)"
+# whether entries are still there, by their number, time and nonce. LATERAL with a limit looks up each by its number
+ARE_KEPT: Final = """(
+    SELECT count(*) FROM unnest(${}::bigint[], ${}::bigint[], ${}::bigint[]) AS known (seq, at, nonce), LATERAL (
+        SELECT 1 FROM journal j WHERE j.seq = known.seq AND j.at = known.at AND coalesce(j.nonce, -1) = known.nonce
+        LIMIT 1
+    ) AS kept
+) = coalesce(cardinality(${}::bigint[]), 0)""".format(*(len(UNNUMBERED) + 11 + n for n in (0, 1, 2, 0)))  # noqa: S608
 INSERT: Final = f"""
 INSERT INTO journal (seq, {", ".join(UNNUMBERED)})
 SELECT seq, {", ".join("coalesce(nullif(experiment, 0), seq)" if c == "experiment" else c for c in UNNUMBERED)}
@@ -57,7 +64,7 @@ FROM (
     FROM (
         SELECT * FROM unnest({", ".join(f"${n}::{TYPES[c]}[]" for n, c in enumerate(UNNUMBERED, 1))})
         WITH ORDINALITY AS row ({", ".join(UNNUMBERED)}, number)
-        WHERE (SELECT {is_held(len(UNNUMBERED) + 1)}) ORDER BY number
+        WHERE (SELECT {is_held(len(UNNUMBERED) + 1)}) AND {ARE_KEPT} ORDER BY number
     ) AS handed
 ) AS placed
 RETURNING seq
@@ -157,7 +164,7 @@ class PostgresJournal(SQLJournal):
         if not entries:
             return []
         try:
-            values = [*columns(entries), *held(mark)]
+            values = [*columns(entries), *guards(mark)]
         except (struct.error, ValueError) as error:
             raise Rejected(f"{type(error).__name__}: {error}") from error
         for attempt in range(MAX_APPENDS):
@@ -321,8 +328,14 @@ class PostgresJournal(SQLJournal):
         self._link.close()
 
 
+def guards(mark: Mark) -> list[Any]:
+    """Return the last arguments of INSERT, which say what the store must hold."""
+    known = zip(*mark.also, strict=True) if mark.also else ((), (), ())
+    return [*held(mark), *(array("bigint", column) for column in known)]
+
+
 def columns(entries: Sequence[Entry]) -> list[Array]:
-    """Return the arguments of INSERT."""
+    """Return the first arguments of INSERT."""
     values = zip(*map(_row, entries), strict=True)
     return [array(TYPES[name], column) for name, column in zip(UNNUMBERED, values, strict=True)]
 
