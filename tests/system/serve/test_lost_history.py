@@ -52,8 +52,7 @@ def test_a_standby_that_lacks_the_newest_commits(twins: Twins, tmp_path: Path) -
         twins.cluster.stop("immediate")
         twins.promote()
         for served in servers:  # each has applied what is gone
-            until(lambda served=served: served.process.poll() is not None, PATIENCE)
-            assert served.ended() == STORE_FAILED
+            assert served.ended(PATIENCE) == STORE_FAILED
             assert "has lost entries" in served.log()
         with closing(PostgresJournal(url)) as journal:
             assert journal.last() == 11
