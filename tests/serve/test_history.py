@@ -163,6 +163,26 @@ def test_no_report_is_written_if_what_it_builds_on_is_lost_before_it_was_applied
     assert other.engine.journal.last() == lost - 1
 
 
+def test_a_new_experiment_that_is_lost_before_it_was_applied_is_not_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its number is given out again before its server reads the journal."""
+    driven, other = Driven(tmp_path), Driven(tmp_path)
+    other.create("old")
+    read = driven.engine.journal.read
+
+    def lose_and_read(after: int, limit: int) -> list[Entry]:
+        monkeypatch.undo()
+        with closing(apsw.Connection(str(driven.path))) as database:
+            database.execute("DELETE FROM journal WHERE seq > 1")
+        other.decide("old")
+        return read(after, limit)
+
+    monkeypatch.setattr(driven.engine.journal, "read", lose_and_read)
+    with pytest.raises(HistoryLost, match="lost the experiment 'new'"):
+        driven.engine.process([Create(Settings("new", ["a", "b"]))])
+
+
 def test_nothing_is_written_on_top_of_another_history(tmp_path: Path) -> None:
     """Another server has written since the backup was restored, so that the numbers are taken again."""
     driven, clock = Driven(tmp_path), Clock()

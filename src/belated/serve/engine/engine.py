@@ -166,17 +166,15 @@ class Engine:
 
     def resume(self, parked: Sequence[tuple[Request, Hidden]], *, may_wait: bool) -> list[Result]:
         """Go on with requests that had to wait."""
-        results: list[Result] = [self._changed(hidden) for _, hidden in parked]
+        results = [None if one.changed is None else self._changed(one.seq, one.changed) for _, one in parked]
         again = [index for index, (_, hidden) in enumerate(parked) if hidden.changed is None]
         for index, result in zip(again, self.process([parked[i][0] for i in again], may_wait=may_wait), strict=True):
             results[index] = result
         return results
 
-    def _changed(self, hidden: Hidden) -> Result:
+    def _changed(self, seq: int, name: str) -> Result:
         """Return the answer to a request that has written the hidden entry itself."""
-        if self.fold.seq < hidden.seq:
-            return behind(self.fold.seq, hidden.seq)
-        return self.fold.by_name.get(hidden.changed or ""), True
+        return behind(self.fold.seq, seq) if self.fold.seq < seq else (self._written(name), True)
 
     @staticmethod
     def _guarded(step: Callable[..., Result], *arguments: object) -> Result:
@@ -236,8 +234,16 @@ class Engine:
                 self.catch_up()
             if self.fold.seq < written.seq:
                 raise Hidden(written.seq, name)
-            return self.fold.by_name[name], True
+            return self._written(name), True
         raise try_later(f"{name!r} could not be changed because other servers keep changing it")
+
+    def _written(self, name: str) -> Experiment:
+        """Return an experiment that was written before the newest applied entry, so that only a loss can hide it."""
+        if name not in self.fold.by_name:
+            raise HistoryLost(
+                f"the journal has lost the experiment {name!r}. Restart the service, and run `belated verify`."
+            )
+        return self.fold.by_name[name]
 
     # -- decisions and reports ------------------------------------------------------------------------------------
 
