@@ -50,7 +50,7 @@ class Model:
         self.sizes: dict[tuple[str, str], int] = {}
         self.sent: dict[str, list[OutcomeReport]] = {}  # by decision, the reports that reached a server
         self.statuses: Counter[tuple[str, str]] = Counter()  # by decision
-        self.created: set[str] = set()
+        self.created: dict[str, int] = {}  # experiments that were acknowledged, and when that was first
         self.closing: set[str] = set()  # experiments that somebody wanted to close
         self.marks: dict[int, bytes] = {}  # by entry, the state that some server had after it
         self.losses = 0  # how often history was lost
@@ -104,7 +104,7 @@ class Model:
         gone = {id_of(entry) for entry in lost if entry.kind is EntryKind.DECIDED}
         self.answers = {key: said for key, said in self.answers.items() if not gone & {one[0] for one in said}}
         self.keyless = {seq: one for seq, one in self.keyless.items() if id_of(one) not in gone}
-        self.created = {name for name in self.created if name in self._database.names}
+        self.created = {name: at for name, at in self.created.items() if name in self._database.names}
         told = {(entry.decision, entry.nonce) for entry in lost if entry.decision is not None}
         for id, status in list(self.statuses):
             if id in gone or _place(id) in told:
@@ -148,14 +148,15 @@ class Model:
         elif isinstance(request, Close):
             self.closing.add(request.name)
 
-    def answered(self, call: Call, result: Result, losses: int) -> None:
+    def answered(self, call: Call, result: Result, since: int, losses: int) -> None:
         """A server has answered, and whoever hears it relies on it.
 
-        When it began, so many losses had occurred. It may answer with what was lost later.
+        It has begun at `since`, when so many losses had occurred. It may answer with what was lost later, and without
+        what others were told later.
         """
         lost = self._lost_since(losses)
         if isinstance(result, Refusal):
-            self._refused(call, result)
+            self._refused(call, result, since)
         elif isinstance(call.request, Ask):
             assert isinstance(result, Answers)
             self._decided(call.request, result.decisions, lost)
@@ -167,7 +168,8 @@ class Model:
             assert isinstance(call.request, Create | ChangeArms | Close)
             is_there = self._is_done(call.request)
             require(is_there or lost, f"{call.request} was acknowledged but is not in the journal")
-            self.created |= {call.request.settings.name} if isinstance(call.request, Create) and is_there else set()
+            if isinstance(call.request, Create) and is_there:
+                self.created.setdefault(call.request.settings.name, self._clock())
 
     def _is_done(self, request: Create | ChangeArms | Close) -> bool:
         """Whether the journal has what was asked for."""
@@ -183,14 +185,14 @@ class Model:
         retired = {arm for one in changes for arm in one.retire}
         return added.issuperset(request.change.add) and retired.issuperset(request.change.retire)
 
-    def _refused(self, call: Call, refusal: Refusal) -> None:
+    def _refused(self, call: Call, refusal: Refusal, since: int) -> None:
         request, kind = call.request, refusal.kind
         name = request.settings.name if isinstance(request, Create) else getattr(request, "name", "")
+        is_new = self.created.get(name, since) >= since
         is_fine = {
             "unavailable": True,
             "failed": name == CURSED,
-            "not_found": not isinstance(request, Tell)
-            and (name not in self.created or isinstance(request, ChangeArms)),
+            "not_found": isinstance(request, ChangeArms) or (is_new and not isinstance(request, Tell)),
             "conflict": name in self.closing and isinstance(request, Ask | ChangeArms),
             "invalid": isinstance(request, ChangeArms),
         }

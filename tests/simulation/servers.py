@@ -27,9 +27,10 @@ MOST_AT_ONCE: Final = 5  # calls in one commit
 
 
 class Taken(NamedTuple):
-    """A call that a server has begun to serve, and how often history had been lost by then."""
+    """A call that a server has begun to serve, when that was, and how often history had been lost by then."""
 
     call: Call
+    since: int
     losses: int
 
 
@@ -140,7 +141,9 @@ class Server:
             self._world.pause(f"server {self.number}: idle")
             self.since = self._world.now
             self.losses = self._world.model.losses
-            group = [Taken(self.inbox.popleft(), self.losses) for _ in range(min(len(self.inbox), MOST_AT_ONCE))]
+            group = [
+                Taken(self.inbox.popleft(), self.since, self.losses) for _ in range(min(len(self.inbox), MOST_AT_ONCE))
+            ]
             if group:
                 self._serve(group)
             if self.is_stopping:

@@ -115,7 +115,7 @@ class World:
         """A server answers a call."""
         call = taken.call
         self.note(f"server {server.number} answers client {call.client}: {_described(result)}")
-        self.model.answered(call, result, taken.losses)
+        self.model.answered(call, result, taken.since, taken.losses)
         self.happened[_kind(result)] += 1
         self.acknowledged += 1
         self.network.send(Reply(call, result))
