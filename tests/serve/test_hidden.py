@@ -213,3 +213,20 @@ def test_all_who_wait_are_answered_when_the_service_stops(pair: Pair) -> None:
         assert isinstance(result, Refusal)
 
     serve(pair.fogged.engine, visit)
+
+
+def test_a_wait_is_not_over_because_of_a_report_that_may_still_be_lost(tmp_path: Path) -> None:
+    """A failover may lose a report that was found, but not applied yet. Then the wait has to end after all."""
+    store, fog = MemoryStore(), Fog()
+    clear = Driven(tmp_path, opening=lambda: MemoryJournal(store))
+    clear.create("strict", reward_wait=10.0)
+    [first, _second] = clear.decide("strict", 2)
+    fogged = Driven(tmp_path, clock=clear.clock, opening=lambda: FoggedJournal(store, fog))
+    fog.after = clear.engine.journal.last()
+    assert clear.tell(first, 1.0) == "applied"
+    clear.clock.advance(11)
+    fogged.engine.expire()
+    store.entries.pop()  # the report is lost
+    fog.after = 10**9
+    fogged.engine.expire()
+    assert fogged["strict"].counts.expired == 2

@@ -60,7 +60,7 @@ class Expiry:
         """Yield the next decisions whose wait is over, with or without an outcome.
 
         The first decision that is not due ends the search. If servers' clocks differ, a due decision behind it waits
-        a little longer. After `until` the order is not final, so the search stops there. As the search keeps the order,
+        a little longer. After `until` nothing is final, so the search stops there. As the search keeps the order,
         a decision that a wrong clock dated too early waits as long as the one before it.
         """
         wait, number = experiment.expires_at(0), experiment.seq
@@ -75,8 +75,8 @@ class Expiry:
         while most > 0:
             page = self._journal.decisions(number, after, min(most, LOOKED_AT_ONCE))
             for found in page:
-                if found.decision.seq > until:
-                    return
+                if max(entry.seq for entry in found if entry is not None) > until:
+                    return  # an outcome that is not applied yet may still be lost
                 if not self._is_over(found.decision, wait, moment, until):
                     return
                 after = self._scanned[number] = found.decision.seq
