@@ -6,7 +6,7 @@ The file only makes the next start faster. Without it the state is built from th
 import fcntl
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -33,6 +33,7 @@ class SnapshotFile:
 
     def __init__(self, store: Path, vfs: str | None = None) -> None:
         self.path, self._vfs = Path(f"{store}{SUFFIX}"), vfs
+        self._seq = 0  # of the newest snapshot, at the last look
         self._claim: int | None = None  # the descriptor that holds the lock
 
     @contextmanager
@@ -47,7 +48,7 @@ class SnapshotFile:
                 "Delete that file. The next start then reads the whole journal."
             ) from error
 
-    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+    def _rows(self, sql: str, values: Sequence[Any] = (), *, may_wait: bool = True) -> list[Any]:
         """Run a statement that reads. There are no rows before the first snapshot."""
         with self._explained("read"):
             try:
@@ -55,12 +56,16 @@ class SnapshotFile:
             except apsw.CantOpenError:
                 return []
             with closing(db):
+                if not may_wait:
+                    db.set_busy_timeout(0)
                 is_empty = not db.execute("SELECT count(*) FROM sqlite_schema").get
                 return [] if is_empty else list(db.execute(sql, values))
 
     def seq(self) -> int:
-        """Return the entry of the newest snapshot, or 0."""
-        return next((int(row[0]) for row in self._rows(NEWEST_SAVED)), 0)
+        """Return the entry of the newest snapshot, or 0. While a part is written, what it was at the last look."""
+        with suppress(StoreUnreachable):
+            self._seq = next((int(row[0]) for row in self._rows(NEWEST_SAVED, may_wait=False)), 0)
+        return self._seq
 
     def load(self) -> list[Snapshot]:
         """Return the snapshots, newest first."""
