@@ -18,7 +18,7 @@ from belated.serve.domain.settings import Settings
 from belated.serve.engine.engine import Engine
 from belated.serve.engine.requests import Ask, Create, Tell
 from belated.serve.store.sqlite.journal import SQLiteJournal
-from benchmarks.decision_service import load
+from benchmarks.decision_service import MANY_OPEN, load
 from benchmarks.judging import judge
 from tests.support.service import Served
 
@@ -72,7 +72,7 @@ def dashboards() -> None:
     print(f"\nreading: {DASHBOARDS} dashboards on an experiment with {ARMS:,} arms")
     with tempfile.TemporaryDirectory() as folder:
         fill(folder, ARMS, DECISIONS, BATCH)
-        with Served(Path(folder)) as served:
+        with Served(Path(folder), *MANY_OPEN) as served:
             post = Path(folder, "post.lua")
             post.write_text('wrk.method = "POST"\n')
             url = f"{served.url}/v1/experiments/layout/decisions"
@@ -96,7 +96,7 @@ def exports() -> None:
     print(f"\nreading: downloads of {EXPORTED:,} decisions")
     with tempfile.TemporaryDirectory() as folder:
         fill(folder, 3, EXPORTED, 5_000)
-        with Served(Path(folder)) as served:
+        with Served(Path(folder), *MANY_OPEN) as served:
             for kind in ("csv", "parquet"):
                 first, whole, size = download(served, f"/v1/experiments/layout/export.{kind}")
                 print(f"  {kind}: {size / 1e6:.0f} MB in {whole:.1f} s")
