@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import os
 import re
 import subprocess
 import tempfile
@@ -175,6 +176,7 @@ def snapshot() -> None:
             for _ in range(size // BATCH):
                 engine.process([Ask("layout", BATCH)])
         engine.journal.close()
+        os.sync()  # it was filled without, and the first checkpoint would pay for that
         with Served(Path(folder), *MANY_OPEN) as served, closing(SQLiteJournal(store, readonly=True)) as journal:
             before, waits, started = journal.snapshot_seq(), [], time.monotonic()
             wire = Wire(served)
