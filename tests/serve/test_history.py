@@ -266,3 +266,21 @@ def test_a_reader_is_not_disturbed_by_checkpoints(tmp_path: Path) -> None:
         with closing(apsw.Connection(str(driven.path))) as database:
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         driven.engine.confirm_history()
+
+
+def test_a_witness_after_many_reports_begins_the_sums_anew() -> None:
+    """A day of reports without a decision, and then one decision. Otherwise every server would take it for a loss."""
+    rng, tail, store = np.random.default_rng(2), Tail(), MemoryStore()
+    store.entries = [entry(seq, EntryKind.REPORTED, None, rng) for seq in range(1, MOST_RECENT + 5_000)]
+    last = len(store.entries)
+    store.entries.append(entry(last + 1, EntryKind.DECIDED, last - 3, rng))
+    for one in store.entries:
+        tail.add([one])
+    assert (tail.mark().n_after, tail.since) == (4, last - 3)
+    assert MemoryJournal(store).confirms(tail.mark())
+    whole = Tail()
+    whole.add(store.entries[:last])
+    whole.add(store.entries[last:])
+    assert whole.state() == tail.state()
+    del store.entries[-2]
+    assert not MemoryJournal(store).confirms(tail.mark())

@@ -11,7 +11,7 @@ from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.history import Tail
 
-VERSION: Final = 9  # a snapshot of another version is not used, and the whole journal is read instead
+VERSION: Final = 10  # a snapshot of another version is not used, and the whole journal is read instead
 
 # errors of the store or of this process. They say nothing about an experiment, and other servers may not have them
 NOT_ITS_OWN: Final = (StoreError, MemoryError, RecursionError)

@@ -61,16 +61,19 @@ class Tail:
         self.newest = place_of(last)
         seen = first.seen or 0
         if first.kind is EntryKind.DECIDED and max(self.since, self._oldest - 1) < seen < first.seq:
-            self.witness, self.since = place_of(first), seen
-        self._forget()
+            self._begin_after(place_of(first), seen)
+        while len(self._recent) > MOST_RECENT:
+            self._oldest = self._recent.popleft()[0]
 
-    def _forget(self) -> None:
-        recent = self._recent
-        while recent and recent[0][0] <= self.since:
+    def _begin_after(self, witness: Place, seen: int) -> None:
+        """Take a new witness. Only the entries after `seen` are summed from now on."""
+        self.witness, self.since, recent = witness, seen, self._recent
+        while recent and recent[0][0] <= seen:
             seq, low = recent.popleft()
             self._count, self._seqs, self._times = self._count - 1, self._seqs - seq, self._times - low
-        while len(recent) > MOST_RECENT:
-            self._oldest = recent.popleft()[0]
+        if self._oldest:  # entries that were only in the sums are all before `seen`
+            self._count, self._oldest = len(recent), 0
+            self._seqs, self._times = sum(seq for seq, _ in recent), sum(low for _, low in recent)
 
     def mark(self) -> Mark:
         """Return what the store must hold."""

@@ -22,7 +22,7 @@ class Still(NamedTuple):
 def still(experiment: Experiment) -> Still:
     """Copy an experiment. The caller holds the engine's lock, for one or two milliseconds if there are many arms."""
     copied = without_evidence(experiment)
-    if not experiment.is_looked_at:  # otherwise nobody needs the evidence
+    if not copied.is_looked_at:  # otherwise nobody needs the evidence
         copied.evidence = experiment.share_evidence()
     return Still(copied, experiment.distribution().tolist(), experiment.costs_later())
 
