@@ -105,3 +105,10 @@ def test_the_command_restores_into_an_empty_folder_too(driven: Driven, tmp_path:
     assert runner.invoke(cli.app, ["restore", str(tmp_path / "none.db"), "--store", "x.db"]).exit_code != 0
     assert runner.invoke(cli.app, ["restore", str(backup), "--store", "postgresql://host/x"]).exit_code != 0
     shutil.rmtree(new)
+
+
+def test_only_its_owner_can_read_what_was_restored(driven: Driven) -> None:
+    backup = back_up(driven, "backup")
+    driven.engine.journal.close()
+    restore(backup, driven.path)
+    assert driven.path.stat().st_mode & 0o077 == 0

@@ -40,12 +40,14 @@ class Expiry:
         ends: list[Entry] = []
         looked = 0
         for experiment in experiments:
+            scanned = self._scanned.get(experiment.seq, 0)
             try:
                 due = list(self._due(experiment, moment, until, EXPIRED_AT_ONCE - looked))
             except StoreError:
                 raise
             except Exception:  # a failure of one experiment must not keep the others waiting
                 log.exception("waits of an experiment cannot be ended", extra={"experiment": experiment.name})
+                self._scanned[experiment.seq] = scanned  # none of them was ended
                 continue
             looked += len(due)
             default = experiment.settings.default_outcome

@@ -313,18 +313,21 @@ class Writer:
         self._snapshot_if_due()
 
     def _snapshot_if_due(self) -> None:
+        self._try_snapshot(self.engine.is_snapshot_due, self._make_snapshot)
+
+    def _snapshot_at_end(self) -> None:
+        self._try_snapshot(self.engine.is_last_snapshot_due, self.engine.snapshot)
+
+    @staticmethod
+    def _try_snapshot(is_due: Callable[[], bool], make: Callable[[], object]) -> None:
         """Have a snapshot saved. It only makes the next start faster, so a failure is logged and ignored."""
         try:
-            if self.engine.is_snapshot_due():
-                self._make_snapshot()
+            if is_due():
+                make()
         except HistoryLost:
             raise
         except Exception as error:  # noqa: BLE001
             log.error("a snapshot could not be saved", extra={"error": f"{type(error).__name__}: {error}"})
-
-    def _snapshot_at_end(self) -> None:
-        if self.engine.is_last_snapshot_due():
-            self.engine.snapshot()
 
     def _guarded(self, step: Callable[[], Any], *, is_again: bool = False) -> bool:
         """Run a step. After any failure stop acknowledging writes. Recover only if the error is transient.

@@ -113,17 +113,19 @@ class SQLiteJournal(SQLJournal):
         if self._failure:
             raise StoreError(self._failure)
         self._begin()
+        is_committed = False
         try:
             with self._explained("written"):
                 self._check_history(mark)
                 first = self.last() + 1
                 self._insert(entries, first)
+                is_committed = True  # or it is not known
                 self._run("COMMIT")
                 self._check_files()
         except BaseException as error:
             if _is_conflict(error.__cause__) and self._roll_back():
                 raise Conflict(str(error.__cause__)) from error
-            if _is_rejection(error) and self._roll_back():
+            if not is_committed and _is_rejection(error) and self._roll_back():
                 raise Rejected(f"{type(error).__name__}: {error}") from error
             failure = self._fail(error)
             self._roll_back()

@@ -38,7 +38,8 @@ def _copied(backup: apsw.Connection, store: Path) -> Path:
     """Copy the backup into a file beside the store. What is in the backup's own log is copied too."""
     fresh = Path(f"{store}.restoring")
     fresh.unlink(missing_ok=True)
-    backup.execute("VACUUM INTO ?", (str(fresh),)).fetchall()
+    fresh.touch(0o600)
+    backup.execute("VACUUM INTO ?", (str(fresh),)).fetchall()  # into an empty file, which only its owner can read
     _sync(fresh)
     return fresh
 

@@ -52,18 +52,22 @@ class SnapshotFile:
         """Run a statement that reads. There are no rows before the first snapshot."""
         with self._explained("read"):
             try:
-                db = connect(self.path, readonly=True, vfs=self._vfs)
+                return self._read(sql, values, readonly=True, may_wait=may_wait)
             except apsw.CantOpenError:
                 return []
-            with closing(db):
-                if not may_wait:
-                    db.set_busy_timeout(0)
-                is_empty = not db.execute("SELECT count(*) FROM sqlite_schema").get
-                return [] if is_empty else list(db.execute(sql, values))
+            except apsw.ReadOnlyError:  # who was saving one was killed, and only a writer can take that back
+                return self._read(sql, values, readonly=False, may_wait=may_wait)
+
+    def _read(self, sql: str, values: Sequence[Any], *, readonly: bool, may_wait: bool) -> list[Any]:
+        with closing(connect(self.path, readonly=readonly, vfs=self._vfs)) as db:
+            if not may_wait:
+                db.set_busy_timeout(0)
+            is_empty = not db.execute("SELECT count(*) FROM sqlite_schema").get
+            return [] if is_empty else list(db.execute(sql, values))
 
     def seq(self) -> int:
-        """Return the entry of the newest snapshot, or 0. While a part is written, what it was at the last look."""
-        with suppress(StoreUnreachable):
+        """Return the entry of the newest snapshot, or 0. If it cannot be read now, what it was at the last look."""
+        with suppress(StoreError):
             self._seq = next((int(row[0]) for row in self._rows(NEWEST_SAVED, may_wait=False)), 0)
         return self._seq
 
