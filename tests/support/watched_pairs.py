@@ -128,7 +128,8 @@ def leader(pairs: Floats, stages: Any, n_blocks: int, known: Floats, totals: Flo
 
     From the arm with the best mean, go on to the arm that is the furthest ahead, until no new one is ahead.
     """
-    place, k, settled = int(np.argmin((totals + 0.5) / (known + 1))), pairs.shape[0], n_settled(stages, n_blocks)
+    means = np.where(known > 0, (totals + 0.5) / (known + 1), 2.0)  # an arm without outcomes leads only if all are
+    place, k, settled = int(np.argmin(means)), pairs.shape[0], n_settled(stages, n_blocks)
     is_tried = np.zeros(k, np.bool_)
     while True:
         is_tried[place] = True

@@ -277,3 +277,16 @@ def test_an_assumed_outcome_centres_and_is_no_evidence() -> None:
                 evidence.report(position, position % 2, 0.5, loss)
     narrow, wide = (evidence.verdict().comparisons[0] for evidence in (assuming, plain))
     assert narrow.high - narrow.low < 0.8 * (wide.high - wide.low)
+
+
+def test_an_arm_without_outcomes_does_not_lead() -> None:
+    """Not even if every known arm is worse than one of which nothing is known."""
+    evidence = Evidence.new(3)
+    for position in range(300):
+        arm = position % 3
+        evidence.decide(position, arm, 1 / 3, [1 / 3] * 3)
+        if arm != 1:
+            evidence.report(position, arm, 1 / 3, 0.9 if arm == 0 else 0.8)
+    assert evidence.verdict().leader == 2
+    evidence.change_arms([0, 1, 2, 3], 4)
+    assert evidence.verdict().leader == 2

@@ -136,8 +136,10 @@ def tabulate(evidence: "Evidence", arms: Integers) -> Table:
 
 
 def _best_mean(evidence: "Evidence", arms: Integers) -> int:
-    """The arm with the lowest mean, by its place among the active arms."""
-    return int(np.argmin((np.array(evidence.totals)[arms] + 0.5) / (np.array(evidence.known)[arms] + 1)))
+    """The arm with the lowest mean, by its place among the active arms. One without outcomes only if all are."""
+    known = np.array(evidence.known)[arms]
+    means = (np.array(evidence.totals)[arms] + 0.5) / (known + 1)
+    return int(np.argmin(np.where(known > 0, means, 2.0)))
 
 
 def _leader(table: Table, start: int) -> tuple[int, Pairs]:
