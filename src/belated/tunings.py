@@ -53,6 +53,26 @@ class Tuning(ABC):
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
 
 
+class RootTuning(Tuning):
+    """The rates of ZS20's Algorithm 2. With means or a shadow they are those of the careful policy.
+
+    alpha_t = sqrt(t),  beta_t = scale sqrt(D_t / ln k),  D_t counting a round s only while t - s <= beta_t
+
+    A kernel computes them too (`ask_next`), because a call of `rates` takes as long as a fifth of a round.
+    """
+
+    scale: float
+    elementwise = True
+
+    def rates(
+        self, n_arms: int, round: int, outstanding: int, backlog: int, sqrt: SquareRoot = math.sqrt
+    ) -> tuple[float, float]:
+        return sqrt(round), self.scale * sqrt(backlog / math.log(n_arms))
+
+    def patience(self, n_arms: int) -> float:
+        return self.scale / math.sqrt(math.log(n_arms))  # patience * sqrt(D_t) = beta_t
+
+
 @final
 @dataclass(frozen=True)
 class Simple(Tuning):
@@ -75,7 +95,7 @@ class Simple(Tuning):
 
 @final
 @dataclass(frozen=True)
-class Advanced(Tuning):
+class Advanced(RootTuning):
     """ZS20's advanced tuning (Algorithm 2). It stops waiting for excessive delays.
 
     alpha_t = sqrt(t),  beta_t = scale sqrt(D_t / ln k),  D_t counting a round s only while t - s <= beta_t
@@ -87,24 +107,15 @@ class Advanced(Tuning):
 
     scale: float = 1.0
     discard: bool = False
-    elementwise = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", positive_number("scale", self.scale))
         object.__setattr__(self, "discard", truth("discard", self.discard))
 
-    def rates(
-        self, n_arms: int, round: int, outstanding: int, backlog: int, sqrt: SquareRoot = math.sqrt
-    ) -> tuple[float, float]:
-        return sqrt(round), self.scale * sqrt(backlog / math.log(n_arms))
-
-    def patience(self, n_arms: int) -> float:
-        return self.scale / math.sqrt(math.log(n_arms))  # patience * sqrt(D_t) = beta_t
-
 
 @final
 @dataclass(frozen=True)
-class Means(Tuning):
+class Means(RootTuning):
     """The default. Plays by the arms' means while the world stands still, and hands over when it does not.
 
     means:   x_i in proportion to exp(-boldness n_i kl(mean_i, lowest mean)), and a small uniform share
@@ -119,25 +130,15 @@ class Means(Tuning):
     boldness: float = 1.5
     scale: float = 3.0
     switch_threshold: float = 0.5  # the world moves already, so less evidence is needed than in Shadow
-    elementwise = True
 
     def __post_init__(self) -> None:
         for name in ("boldness", "scale", "switch_threshold"):
             object.__setattr__(self, name, positive_number(name, getattr(self, name)))
 
-    def rates(
-        self, n_arms: int, round: int, outstanding: int, backlog: int, sqrt: SquareRoot = math.sqrt
-    ) -> tuple[float, float]:
-        """The careful ones since the start. After an alarm the learner computes them from there."""
-        return sqrt(round), self.scale * sqrt(backlog / math.log(n_arms))
-
-    def patience(self, n_arms: int) -> float:
-        return self.scale / math.sqrt(math.log(n_arms))
-
 
 @final
 @dataclass(frozen=True)
-class Shadow(Tuning):
+class Shadow(RootTuning):
     """Pays only for the delay that really hurts. A bold and a careful policy run together, and the one ahead decides.
 
     bold:    alpha_t = sqrt(t),  beta_t = 0                             (Tsallis)
@@ -150,20 +151,10 @@ class Shadow(Tuning):
 
     scale: float = 3.0
     switch_threshold: float = 1.5
-    elementwise = True
 
     def __post_init__(self) -> None:
         for name in ("scale", "switch_threshold"):
             object.__setattr__(self, name, positive_number(name, getattr(self, name)))
-
-    def rates(
-        self, n_arms: int, round: int, outstanding: int, backlog: int, sqrt: SquareRoot = math.sqrt
-    ) -> tuple[float, float]:
-        """The careful ones. Which are played depends on the losses."""
-        return sqrt(round), self.scale * sqrt(backlog / math.log(n_arms))
-
-    def patience(self, n_arms: int) -> float:
-        return self.scale / math.sqrt(math.log(n_arms))
 
 
 @final

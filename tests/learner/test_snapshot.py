@@ -278,8 +278,7 @@ def test_damage_to_means_is_refused(stage: str) -> None:
 @pytest.mark.parametrize("stage", ["means", "moving", "alarm"])
 @pytest.mark.parametrize("refresh", [1, 5])
 def test_every_stage_continues_bit_for_bit(stage: str, refresh: int) -> None:
-    whole = on_means(stage)
-    whole._state.refresh = refresh
+    whole = FTRL.restore({**on_means(stage).snapshot(), "refresh": refresh})
     broken = FTRL.restore(json.loads(json.dumps(whole.snapshot())))
     for rounds in (1, 2, 40, 131):
         text = json.dumps(broken.snapshot(), allow_nan=False)

@@ -40,6 +40,7 @@ from belated.kernels.means import (
 )
 from belated.kernels.means_game import play_means_block
 from belated.kernels.rounds import (
+    ask_next,
     decide,
     decide_batch,
     enter_more_stale,
@@ -87,6 +88,7 @@ __all__ = [
     "amend",
     "argmin",
     "arrivals",
+    "ask_next",
     "backlogs",
     "choose",
     "choose_stage",

@@ -1,5 +1,7 @@
 """A round. Take in what has arrived, solve, draw, and enter the decision."""
 
+import math
+
 import numpy as np
 
 from belated.arrays import Floats, Integers
@@ -242,6 +244,27 @@ def solve_and_decide(
         solve(clock, policies, cdf, alpha, beta)
         clock.left = refresh
     return decide(clocks, ledger, policies, cdf, patience, uniform)
+
+
+@compiled
+def ask_next(
+    clocks: Records,
+    ledger: Records,
+    policies: Policies,
+    cdf: Floats,
+    patience: float,
+    refresh: int,
+    scale: float,
+    log_k: float,
+    uniform: float,
+) -> tuple[int, int, float]:
+    """Decide with the rates of a `RootTuning`. Its round is 0 if the ledger is full, and -1 if they are improper."""
+    clock = clocks[0]
+    if clock.left >= 1:
+        return decide(clocks, ledger, policies, cdf, patience, uniform)
+    backlog = clock.backlog + clock.counted - clock.late_counted
+    alpha, beta = math.sqrt(clock.round + 1), scale * math.sqrt(backlog / log_k)
+    return solve_and_decide(clocks, ledger, policies, cdf, patience, uniform, alpha, beta, refresh)
 
 
 @compiled

@@ -16,7 +16,7 @@ from belated.kernels.means import COUNT, DRAWN, LOST, MARK, MISSING
 from belated.learner import certificates
 from belated.learner.arms import Arms
 from belated.learner.certificates import Arrays, Measured
-from belated.learner.state import State, Stretch, blank, blank_bets, blank_ledger, has_means
+from belated.learner.state import ROUND, State, Stretch, blank, blank_bets, blank_ledger, has_means
 
 HEAD_START = 20.0  # the most an arm may be behind at the start of a stretch, and by which the guarantee grows
 
@@ -129,7 +129,7 @@ def bets_of(state: State) -> Bets:
     """Read the bets. Callers hold the lock."""
     arrays = arrays_of(state)
     logs = None if arrays.is_trivial else certificates.logarithms(arrays)
-    return Bets(int(state.round.item()) + state.offset, state.stretch.bounds, logs)
+    return Bets(state.counters[ROUND] + state.offset, state.stretch.bounds, logs)
 
 
 def run_bound(bets: Bets, confidence: float, arm: int | None = None) -> float:

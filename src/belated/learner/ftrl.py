@@ -18,7 +18,16 @@ from belated.learner.arms import parse_arms
 from belated.learner.decisions import Arm, Decision, as_decision, as_round
 from belated.learner.outcomes import OutcomeRange, as_outcomes, loss_in, loss_of
 from belated.learner.rounds import ask as draw
-from belated.learner.state import NOT_PROVISIONAL, State, blank, blank_bets, blank_ledger, first_stretch, has_means
+from belated.learner.state import (
+    NOT_PROVISIONAL,
+    ROUND,
+    State,
+    blank,
+    blank_bets,
+    blank_ledger,
+    first_stretch,
+    has_means,
+)
 from belated.tunings import Means, Tuning, as_tuning
 from belated.validation import as_confidence, as_probability, whole_number
 
@@ -120,7 +129,7 @@ class FTRL(Generic[Arm]):
     def round(self) -> int:
         """Decisions made so far."""
         with self._state.lock:
-            return int(self._state.round.item()) + self._state.offset
+            return self._state.counters[ROUND] + self._state.offset
 
     @property
     def outstanding(self) -> int:
@@ -209,12 +218,12 @@ class FTRL(Generic[Arm]):
             loss = loss_of(state.outcomes, loss, reward)
         round = decision if type(decision) is int else as_round(decision)
         with state.lock:
-            own, asked = round - state.offset, state.round.item()
+            own, asked = round - state.offset, state.counters[ROUND]
             if own < 1:
                 rounds.tell_earlier(state, round, loss)
             elif own > asked:
                 raise UnknownRound(round, asked + state.offset)
-            elif not state.report(state.clock, state.ledger, state.policies, state.bets, state.discard, own, loss):
+            elif not state.report(own, loss):
                 raise DuplicateReport(round)
 
     def give_up(self, decision: Decision[Arm] | int) -> None:

@@ -9,7 +9,7 @@ from belated import kernels
 from belated.arrays import Floats, Integers
 from belated.errors import DuplicateReport, InvalidInput, UnknownRound
 from belated.learner.decisions import Decision
-from belated.learner.state import State
+from belated.learner.state import BACKLOG, COUNTED, LATE, LEFT, ROUND, State
 from belated.tunings import proper_rates
 
 UNIFORMS = 128  # drawn from the generator at a time, because one call for each would cost as much as the argmin
@@ -19,19 +19,20 @@ def coming_rates(state: State) -> tuple[float, float]:
     """What the tuning gives for a solve in the coming round, not checked."""
     if state.n_arms == 1:
         return 1.0, 0.0  # nothing to choose, and ln k = 0
-    counted = state.counted.item() - state.late.item()
-    return state.tuning.rates(state.n_arms, state.round.item() + 1, counted, state.backlog.item() + counted)
+    counters = state.counters
+    counted = counters[COUNTED] - counters[LATE]
+    return state.tuning.rates(state.n_arms, counters[ROUND] + 1, counted, counters[BACKLOG] + counted)
 
 
 def checked(state: State, rates: tuple[float, float]) -> tuple[float, float]:
     """The rates for the coming round, or an ImproperRule."""
     before = float(state.clock["alpha"][0]), float(state.clock["beta"][0])
-    return proper_rates(state.tuning, state.round.item() + 1, before, rates)
+    return proper_rates(state.tuning, state.counters[ROUND] + 1, before, rates)
 
 
 def due_rates(state: State) -> tuple[float, float] | None:
     """The checked rates if the next decision needs a new distribution."""
-    return checked(state, coming_rates(state)) if state.left.item() < 1 else None
+    return checked(state, coming_rates(state)) if state.counters[LEFT] < 1 else None
 
 
 def ask(state: State) -> tuple[int, int, float]:
@@ -40,37 +41,33 @@ def ask(state: State) -> tuple[int, int, float]:
         state.uniforms = state.generator.random(UNIFORMS)[::-1].tolist()
     uniform = state.uniforms[-1]
     while True:
-        if state.left.item() >= 1:
-            decision = state.decide(state.clock, state.ledger, state.policies, state.cdf, state.patience, uniform)
-        else:
-            rates = coming_rates(state)
-            if not (type(rates) is tuple and len(rates) == 2 and type(rates[0]) is float is type(rates[1])):
-                rates = checked(state, rates)
-            alpha, beta = rates
-            decision = state.solve_and_decide(
-                state.clock,
-                state.ledger,
-                state.policies,
-                state.cdf,
-                state.patience,
-                uniform,
-                alpha,
-                beta,
-                state.refresh,
-            )
-            if decision[0] < 0:  # the kernel has found them improper, and this says why
-                checked(state, rates)
-        if decision[0]:
+        decision = _ask_by_rule(state, uniform) if state.ask_next is None else state.ask_next(uniform)
+        if decision[0] > 0:
             state.uniforms.pop()  # an interrupt before this line uses it again, but nobody has seen its decision
             return decision
+        if decision[0] < 0:  # the kernel has found the rates improper, and this says why
+            checked(state, coming_rates(state))
         make_room(state, 1)  # the ledger was full
+
+
+def _ask_by_rule(state: State, uniform: float) -> tuple[int, int, float]:
+    """Decide with the rates that a tuning computes in Python."""
+    if state.counters[LEFT] >= 1:
+        return state.decide(uniform)
+    rates = coming_rates(state)
+    if not (type(rates) is tuple and len(rates) == 2 and type(rates[0]) is float is type(rates[1])):
+        rates = checked(state, rates)
+    decision = state.solve_and_decide(uniform, rates[0], rates[1], state.refresh)
+    if decision[0] < 0:
+        checked(state, rates)
+    return decision
 
 
 def ask_batch(state: State, size: int) -> tuple[int, list[int], list[float]]:
     """Decide `size` rounds from one distribution. Returns the first round, the arms and the probabilities."""
     rates = due_rates(state) if size else None
     make_room(state, size)
-    first, uniforms = state.round.item() + 1, _take_uniforms(state, size)
+    first, uniforms = state.counters[ROUND] + 1, _take_uniforms(state, size)
     arrays = state.clock, state.ledger, state.policies, state.cdf
     if rates is None:
         arms, probabilities = kernels.decide_batch(*arrays, state.patience, uniforms)
@@ -116,7 +113,7 @@ def make_room(state: State, size: int) -> None:
     capacity = state.ledger.size
     if capacity - int(state.clock["rows"][0]) >= size:
         return
-    state.compact(state.clock, state.ledger)
+    state.compact()
     rows = int(state.clock["rows"][0])
     if capacity - rows < max(size, capacity // 4):
         state.ledger.resize(max(rows + size, capacity + capacity // 2), refcheck=False)  # in place, without a copy
@@ -127,7 +124,7 @@ def give_up(state: State, round: int) -> None:
     if round <= state.offset:
         state.stretch.arms[find_earlier(state, round)] = kernels.TAKEN
     else:
-        asked: int = state.round.item() + state.offset
+        asked: int = state.counters[ROUND] + state.offset
         if round > asked:
             raise UnknownRound(round, asked)
         if not kernels.give_up(state.clock, state.ledger, state.policies, round - state.offset):
@@ -165,7 +162,7 @@ def waiting_by_arm(state: State) -> Integers:
 def find_earlier(state: State, round: int) -> int:
     """The row of a waiting round that was decided before the arms changed."""
     if round < 1:
-        raise UnknownRound(round, state.round.item() + state.offset)
+        raise UnknownRound(round, state.counters[ROUND] + state.offset)
     row = state.stretch.find(round)
     if row < 0:
         raise DuplicateReport(round)
@@ -189,7 +186,7 @@ def amend(state: State, decision: tuple[int, int, float], old: float, new: float
     old is NO_LOSS for a round that was given up.
     """
     round, arm, probability = decision
-    asked: int = state.round.item() + state.offset
+    asked: int = state.counters[ROUND] + state.offset
     if not 1 <= round <= asked:
         raise UnknownRound(round, asked)
     if round <= state.offset:

@@ -1,7 +1,7 @@
 """A learner's state as lists, numbers and strings that any JSON library keeps exactly."""
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,11 @@ KEPT_MEANS = tuple(name for name in kernels.MEANS.names or () if name not in SET
 ROWS_OF_MEANS = ("estimates", "x", "count", "sum", "missing", "drawn", "mark", "lost_own")  # of the policy on means
 STRETCH_SUMS = ("proven", "measured", "proven_any", "head_start")
 KEPT_ROWS = {"x": kernels.X, "v": kernels.V, "y": kernels.Y, "open": kernels.OPEN}  # of the policies with rates
-TUNINGS = {cls.__name__: cls for cls in Tuning.__subclasses__() if cls.__module__ == tunings.__name__}
+TUNINGS: dict[str, Any] = {
+    name: cls
+    for name, cls in vars(tunings).items()
+    if isinstance(cls, type) and issubclass(cls, Tuning) and is_dataclass(cls)
+}
 
 
 def encode(state: State, *, is_packed: bool = False) -> dict[str, Any]:
@@ -45,7 +49,7 @@ def encode(state: State, *, is_packed: bool = False) -> dict[str, Any]:
 
     With `is_packed` the ledger is bytes, which takes a hundredth of the time if millions of decisions are open.
     """
-    state.compact(state.clock, state.ledger)
+    state.compact()
     used = state.ledger[: int(state.clock["rows"][0])]
     return {
         "format": FORMAT,
@@ -378,7 +382,7 @@ def _decode_tuning(data: dict[str, Any], tuning: Tuning | None) -> Tuning:
             raise SnapshotError(
                 f"the snapshot was made with the tuning {name!r}, which is not built in: pass it to restore"
             )
-        built = TUNINGS[name](**settings)
+        built: Tuning = TUNINGS[name](**settings)
     else:
         built = tuning
     if _encode_tuning(built) != data:

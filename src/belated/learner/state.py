@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from threading import RLock
 from typing import Any, NamedTuple, final
 
@@ -12,11 +12,13 @@ from belated import kernels
 from belated.arrays import Floats, Integers
 from belated.learner.arms import Arms
 from belated.learner.outcomes import OutcomeRange
-from belated.tunings import Means, Shadow, Tuning, proper_patience
+from belated.tunings import Means, RootTuning, Shadow, Tuning, proper_patience
 
 FIRST_ROWS = 64  # of the ledger
-
-
+# where `State.counters` has these fields of the clock. Every field up to the last of them is one word
+ROUND, LEFT, COUNTED, BACKLOG, LATE = map(
+    (kernels.CLOCK.names or ()).index, ("round", "left", "counted", "backlog", "late_counted")
+)
 NOT_PROVISIONAL = -1.0  # an open decision does not count
 
 
@@ -111,15 +113,12 @@ class State:
     cdf: Floats
     stretch: Stretch
     offset: int
-    round: Any
-    left: Any
-    backlog: Any
-    counted: Any
-    late: Any
-    decide: Callable[..., tuple[int, int, float]]
-    solve_and_decide: Callable[..., tuple[int, int, float]]
-    compact: Callable[..., None]
-    report: Callable[..., bool]
+    counters: "memoryview[int]"
+    ask_next: Callable[[float], tuple[int, int, float]] | None  # None if the tuning's rates are computed in Python
+    decide: Callable[[float], tuple[int, int, float]]
+    solve_and_decide: Callable[[float, float, float, int], tuple[int, int, float]]
+    compact: Callable[[], None]
+    report: Callable[[int, float], bool]
 
     def __init__(
         self,
@@ -148,12 +147,13 @@ class State:
         """Take these arrays for a stretch of rounds with the same arms, in one step that nothing can interrupt."""
         cdf = np.empty(-(-arms.n // kernels.BLOCK))
         kernels.accumulate(policies[int(clock["shadow"]["played"][0]), kernels.X], cdf)
-        example = clock, ledger, policies, cdf, 1.0, 0.5
+        patience = proper_patience(self.tuning, arms.n)
+        drawing, reporting = (clock, ledger, policies, cdf, patience), (clock, ledger, policies, bets, self.discard)
         new: dict[str, Any] = {
             "arms": arms,
             "n_arms": arms.n,
             "names": arms.names,
-            "patience": proper_patience(self.tuning, arms.n),
+            "patience": patience,
             "clock": clock,
             "policies": policies,
             "ledger": ledger,
@@ -161,17 +161,25 @@ class State:
             "cdf": cdf,
             "stretch": stretch,
             "offset": stretch.offset,
-            "round": clock["round"],  # views, read with item()
-            "left": clock["left"],
-            "backlog": clock["backlog"],
-            "counted": clock["counted"],
-            "late": clock["late_counted"],
-            "decide": kernels.entry_point(kernels.decide, *example),
-            "solve_and_decide": kernels.entry_point(kernels.solve_and_decide, *example, 1.0, 1.0, 1),
-            "compact": kernels.entry_point(kernels.compact, clock, ledger),
-            "report": kernels.entry_point(kernels.report, clock, ledger, policies, bets, self.discard, 1, 1.0),
+            "counters": memoryview(clock.view(np.int64)),  # an item of it is read twice as fast as one of an array
+            "compact": partial(kernels.entry_point(kernels.compact, clock, ledger), clock, ledger),
+            "report": partial(kernels.entry_point(kernels.report, *reporting, 1, 1.0), *reporting),
+            **self._deciders(arms.n, *drawing),
         }
         vars(self).update(new)
+
+    def _deciders(self, n_arms: int, *drawing: Any) -> dict[str, Any]:
+        """The kernels that decide: one that computes the rates itself, or two for a rule in Python."""
+        if isinstance(self.tuning, RootTuning) and n_arms > 1:
+            fixed = *drawing, self.refresh, self.tuning.scale, math.log(n_arms)
+            return {"ask_next": partial(kernels.entry_point(kernels.ask_next, *fixed, 0.5), *fixed)}
+        decide = kernels.entry_point(kernels.decide, *drawing, 0.5)
+        solve_and_decide = kernels.entry_point(kernels.solve_and_decide, *drawing, 0.5, 1.0, 1.0, 1)
+        return {
+            "ask_next": None,
+            "decide": partial(decide, *drawing),
+            "solve_and_decide": partial(solve_and_decide, *drawing),
+        }
 
     @property
     def has_shadow(self) -> bool:

@@ -21,6 +21,7 @@ from belated.learner.arms import Arms
 from belated.learner.certificates import Measured
 from belated.learner.changes import Bets
 from belated.learner.ftrl import FTRL, check_plain, state_of
+from belated.learner.state import ROUND
 from belated.replicated.lag import DrawContext, Drawn, Lag, drawn_now, lag_since
 from belated.tunings import Tuning
 from belated.validation import as_arms, as_bold_advantages, as_loss, as_probabilities, as_probability
@@ -166,7 +167,7 @@ class SharedLearner:
         if not seqs:
             return
         with state.lock:
-            first, stage = state.round.item() + 1 + state.offset, self._stage
+            first, stage = state.counters[ROUND] + 1 + state.offset, self._stage
             if freshness.is_stale:
                 advantages = as_bold_advantages(bold_advantages, chosen.size)
                 if not state.has_shadow:
