@@ -12,9 +12,10 @@ from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.settings import MAX_ARMS
 from belated.serve.domain.still import still
 from belated.serve.engine.requests import Ask
+from belated.serve.service.descriptions import ExperimentView
 from belated.serve.service.selecting import MOST_ARMS, MOST_SERIES
 from belated.serve.service.service import Service
-from belated.serve.service.views import ExperimentView, describe, view
+from belated.serve.service.views import describe, view
 from belated.serve.store.loading import load
 from belated.verdicts import Evidence
 from tests.support.engines import NO_STORE, Driven

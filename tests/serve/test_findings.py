@@ -7,7 +7,8 @@ import pytest
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, OutcomeChoice, TuningChoice
 from belated.serve.engine.requests import Ask, ChangeArms, Close
-from belated.serve.service.views import ExperimentView, view
+from belated.serve.service.descriptions import ExperimentView
+from belated.serve.service.views import view
 from tests.support.engines import NO_STORE, Driven
 
 RANGES = [OutcomeChoice(), OutcomeChoice(-1, 3), OutcomeChoice(0, 50, "lower")]

@@ -16,7 +16,7 @@ from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.engine.engine import Engine
 from belated.serve.engine.feedback import look_up
 from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Hidden, Tell
-from belated.serve.service.views import StoreView
+from belated.serve.service.descriptions import StoreView
 from belated.serve.store.journal import Journal
 from belated.serve.store.sqlite.journal import SQLiteJournal
 

@@ -9,8 +9,9 @@ from belated.serve.domain import ids
 from belated.serve.domain.entries import Entry, EntryKind, Found
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.messages import Decided
+from belated.serve.domain.timestamps import iso, iso_or_none
 from belated.serve.http.problem_documents import ProblemDocument
-from belated.serve.service.views import ArmDetails, ExperimentSummary, iso, iso_or_none
+from belated.serve.service.descriptions import ArmDetails, ExperimentSummary
 
 MAX_BATCH: Final = 10_000
 MAX_PAGE: Final = 1_000

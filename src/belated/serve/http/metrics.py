@@ -8,8 +8,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from belated.serve.domain.refusals import Refusal
+from belated.serve.service.descriptions import ExperimentTotals
 from belated.serve.service.service import Service
-from belated.serve.service.views import ExperimentTotals
 
 FAST = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0)
 

@@ -8,8 +8,8 @@ from belated.serve.domain.settings import ArmChange, Settings
 from belated.serve.http import decisions, experiments, exports, live
 from belated.serve.http import documents as d
 from belated.serve.http.calls import Answer, Call, Handler
+from belated.serve.service.descriptions import ExperimentView, StoreView
 from belated.serve.service.keys import Scope, check_unrestricted
-from belated.serve.service.views import ExperimentView, StoreView
 
 EXPERIMENT: Final = "/v1/experiments/{name}"
 DECISION: Final = "/v1/decisions/{decision_id}"

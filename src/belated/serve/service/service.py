@@ -19,23 +19,19 @@ from belated.serve.engine.engine import Engine
 from belated.serve.engine.feedback import is_of, look_up
 from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Tell
 from belated.serve.engine.writer import Writer
-from belated.serve.service.keys import Gate, Grant, Scope
-from belated.serve.service.misses import Misses
-from belated.serve.service.reading import SILENCE_TIMEOUT, Reader
-from belated.serve.service.viewing import ViewThread
-from belated.serve.service.views import (
+from belated.serve.service.descriptions import (
     ArmDetails,
     ExperimentSummary,
     ExperimentTotals,
     ExperimentView,
     StoreView,
-    arm_details,
-    described,
-    failed_details,
-    summary,
-    totals,
-    view,
 )
+from belated.serve.service.failed_views import failed_details
+from belated.serve.service.keys import Gate, Grant, Scope
+from belated.serve.service.misses import Misses
+from belated.serve.service.reading import SILENCE_TIMEOUT, Reader
+from belated.serve.service.viewing import ViewThread
+from belated.serve.service.views import arm_details, described, summary, totals, view
 from belated.serve.store.journal import Journal, Key
 from belated.serve.store.opening import open_to_serve
 

@@ -1,0 +1,209 @@
+"""What is said of experiments and of the store. The API returns these documents and the dashboard draws them."""
+
+from typing import Annotated, NamedTuple
+
+import msgspec
+from msgspec import Meta
+
+from belated.serve.domain.observations import Counts
+from belated.serve.domain.settings import OutcomeChoice, TuningChoice
+from belated.serve.service.findings import ArmComparison, CostsView, ShowView, VerdictView
+
+
+class ArmView(msgspec.Struct):
+    """An arm: how likely it is, how often it was chosen, and its mean outcome."""
+
+    name: str
+    active: bool
+    probability: Annotated[float, Meta(description="Of the next decision. null for a retired arm.")] | None
+    chosen: int
+    share: (
+        Annotated[float, Meta(description="chosen / decisions that it took part in. null before the first of them.")]
+        | None
+    )
+    reports: Annotated[int, Meta(description="Outcomes that were reported, in time or late.")]
+    open: Annotated[
+        int, Meta(description="Decisions for it without an outcome. One that ended as the default has one.")
+    ]
+    mean: (
+        Annotated[
+            float,
+            Meta(description="The average outcome of its decisions whose outcome is known. null if there is none."),
+        ]
+        | None
+    )
+    provisional_mean: (
+        Annotated[float, Meta(description="The mean if its open decisions count as the default. null without one.")]
+        | None
+    )
+    low: (
+        Annotated[
+            float,
+            Meta(
+                description="With 95% confidence the mean over all its decisions is between low and high at all times. "
+                "Open decisions count as the worst outcome in low and as the best in high, or the reverse."
+            ),
+        ]
+        | None
+    )
+    high: float | None
+
+
+class Histogram(msgspec.Struct):
+    """counts[i] lie between edges[i] and edges[i + 1] seconds. The last ones lie above the last edge."""
+
+    edges: list[float]
+    counts: list[int]
+
+
+class RestView(msgspec.Struct):
+    """The arms that are not in the document, summed up. `GET /v1/experiments/{name}/arms` has each of them."""
+
+    arms: int
+    active: Annotated[int, Meta(description="How many of them can be chosen.")]
+    probability: Annotated[float, Meta(description="That the next decision chooses one of them.")]
+    chosen: int
+    reports: int
+    open: int
+
+
+class HistoryView(msgspec.Struct):
+    """The arms' probabilities over time as probabilities[arm][point], null where an arm did not take part."""
+
+    round: list[int]
+    at: Annotated[list[float], Meta(description="Seconds since 1970.")]
+    probabilities: Annotated[
+        list[list[float | None] | None],
+        Meta(description="In the order of `arms`. With more than 20 arms it is null for all but 20 of them."),
+    ]
+    others: Annotated[list[float], Meta(description="All other arms together. null if each has its own.")] | None
+
+
+class ArmReporting(msgspec.Struct):
+    """How often an arm reports, of its decisions that are old enough to be judged."""
+
+    name: str
+    decisions: int
+    reports: int
+    share: Annotated[float, Meta(description="reports / decisions. null without decisions.")] | None
+    less: (
+        Annotated[
+            float,
+            Meta(description="0.31 if it reports 31% less often than the others at the same times. Negative if more."),
+        ]
+        | None
+    )
+    warning: Annotated[bool, Meta(description="Whether it reports less often beyond chance.")]
+
+
+class ReportingView(msgspec.Struct):
+    """Whether the arms report equally often. If not, the estimates may be wrong."""
+
+    warning: Annotated[bool, Meta(description="Whether some arm has a warning.")]
+    judged_after: (
+        Annotated[
+            float,
+            Meta(
+                description="Seconds after which a missing report counts as missing. "
+                "null before the first report if there is no wait."
+            ),
+        ]
+        | None
+    )
+    arms: list[ArmReporting]
+
+
+class StoreView(msgspec.Struct):
+    """The health of the store."""
+
+    kind: str
+    writable: bool
+    entries: int
+    bytes: int
+    last_commit_ms: float
+    queue: int
+    unsnapshotted: Annotated[int, Meta(description="Entries that a restart would have to apply.")]
+    lag_entries: Annotated[int, Meta(description="At most this many entries are not applied on this server yet.")]
+    lag_seconds: Annotated[float, Meta(description="Seconds since this server was last caught up.")]
+
+
+class ExperimentView(msgspec.Struct):
+    """Everything about an experiment."""
+
+    name: str
+    created_at: str
+    closed_at: str | None
+    failure: (
+        Annotated[str, Meta(description="Why it has failed. It makes no decisions and takes no reports. Usually null.")]
+        | None
+    )
+    arms: Annotated[
+        list[ArmView],
+        Meta(
+            description="All arms that ever took part, up to 100. If there are more, these are the leader, the arm "
+            "that is the hardest to tell from it, the likeliest, those that report less often, and then the best."
+        ),
+    ]
+    rest: Annotated[RestView, Meta(description="null if `arms` has all.")] | None
+    outcome: OutcomeChoice
+    tuning: TuningChoice
+    reward_wait: float | None
+    default_outcome: float | None
+    provisional: Annotated[bool, Meta(description="Whether an open decision counts as the default outcome.")]
+    decisions: int
+    outstanding: int
+    reported: int
+    expired: int
+    late: int
+    amended: int
+    share_never: (
+        Annotated[
+            float,
+            Meta(
+                description="The share of finished decisions without an outcome. null before the first, without a wait "
+                "and with a default outcome, because then each has one."
+            ),
+        ]
+        | None
+    )
+    verdict: VerdictView
+    show: Annotated[ShowView, Meta(description="null while the experiment runs, or if no outcome is known.")] | None
+    costs: CostsView
+    delays: Histogram
+    ages: Histogram
+    history: HistoryView
+    reporting: (
+        Annotated[ReportingView, Meta(description="null with a default outcome, because then silence is an answer.")]
+        | None
+    )
+    arm_changes: int
+    store: StoreView
+
+
+class ArmDetails(ArmView):
+    """An arm in the list of all arms."""
+
+    comparison: Annotated[ArmComparison, Meta(description="null for the leader and for retired arms.")] | None
+    reporting: Annotated[ArmReporting, Meta(description="null with a default outcome.")] | None
+
+
+class ExperimentSummary(msgspec.Struct):
+    """An experiment in a list."""
+
+    name: str
+    created_at: str
+    closed_at: str | None
+    arms: int
+    decisions: int
+    outstanding: int
+    failed: Annotated[bool, Meta(description="Whether it makes no decisions and takes no reports.")]
+
+
+class ExperimentTotals(NamedTuple):
+    """An experiment's numbers for the metrics."""
+
+    name: str
+    counts: Counts
+    proven: float | None  # regret in losses, None if the experiment has failed
+    reporting: ReportingView | None
+    is_failed: bool = False  # and still open, so that somebody should look
