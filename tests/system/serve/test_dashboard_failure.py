@@ -31,6 +31,7 @@ def test_a_failed_experiment_is_told_and_the_others_are_shown(page: Page, server
     expect(page.get_by_test_id("state-layout")).to_have_text("Failed")
     expect(page.get_by_test_id("state-sales")).to_have_text("Running")
     expect(page.get_by_test_id("headline")).to_have_text("1 experiment running.")
+    expect(page.get_by_test_id("lead")).to_contain_text("1 experiment has failed.")
     post(server, "/experiments/sales/decisions", {})
     visit(page, server, "sales")
     expect(page.get_by_test_id("decisions")).to_have_text("1")

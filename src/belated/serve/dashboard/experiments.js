@@ -29,6 +29,8 @@ function draw() {
   const names = new Set(first.map((experiment) => experiment.name));
   const all = [...first, ...rest.filter((experiment) => !names.has(experiment.name))];
   const running = all.filter((experiment) => experiment.closed_at === null && !experiment.failed);
+  const failed = all.filter((experiment) => experiment.closed_at === null && experiment.failed).length;
+  const warning = failed === 0 ? "" : `${plural(failed, "experiment")} ${failed === 1 ? "has" : "have"} failed. `;
   const sum = (field) => all.reduce((total, experiment) => total + experiment[field], 0);
 
   byId("list").hidden = all.length === 0;
@@ -37,7 +39,7 @@ function draw() {
   const figures = `${plural(sum("decisions"), "decision")} made, ${count(sum("outstanding"))} still waiting for an outcome.`;
   const scope = next === null ? "" : ` (of the ${count(all.length)} experiments shown)`;
   const hint = "Create one below. Name its options, and say what a good outcome is.";
-  writeTo("lead", all.length === 0 ? hint : figures + scope);
+  writeTo("lead", all.length === 0 ? hint : warning + figures + scope);
   showEach(byId("rows"), all, (experiment) => experiment.name, createRow, updateRow);
 }
 
