@@ -42,8 +42,10 @@ CREATE TABLE inserted (
 def server() -> Iterator[Cluster]:
     """PostgreSQL with the settings that deploy/ has."""
     cluster = Cluster(dict(re.findall(r"^(\w+) = (\S+)$", SHIPPED.read_text(), re.MULTILINE)))
-    yield cluster
-    cluster.remove()
+    try:
+        yield cluster
+    finally:
+        cluster.remove()
 
 
 @contextmanager

@@ -63,6 +63,9 @@ class Relay:
         with suppress(OSError):
             far = socket.create_connection((LOOPBACK, self._port))
             self._ends.append(far)
+            for end in (near, far):
+                if end.family != socket.AF_UNIX:  # or a second small piece would wait for the receipt of the first
+                    end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._start(self._pass_on, near, far)
             self._pass_on(far, near)
 

@@ -14,7 +14,7 @@ from typing import Any, Self, final
 import numpy as np
 
 from belated import kernels
-from belated.arrays import Floats
+from belated.arrays import Floats, Integers
 from belated.errors import InvalidInput
 from belated.learner import changes, rounds, snapshots
 from belated.learner.arms import Arms
@@ -283,6 +283,10 @@ class SharedLearner:
         """What the bound on this run's regret is computed from, later and in another thread."""
         with self._state.lock:
             return changes.bets_of(self._state)
+
+    def waiting(self) -> Integers:
+        """The numbers of the decisions without a report, in order."""
+        return np.frombuffer(self._waiting.state()[0], np.int64)
 
     def is_waiting(self, decision: int) -> bool:
         """Whether the decision with this number waits for a report."""

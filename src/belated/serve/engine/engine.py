@@ -66,7 +66,7 @@ class Engine:
         self.fold = load(journal)
         self.clock = timekeeper(clock, journal, self.fold.at)
         self._snapshot_seq = self.fold.restored
-        self._expiry, self._recent = Expiry(journal), RecentDecisions()
+        self._expiry, self.recent = Expiry(journal), RecentDecisions()
         self.commit_seconds = 0.0  # of the last append
         self.entries, self.written = 0, 0  # how many entries this server has written, and the last of them
         self._next_sum = 0.0  # when all entries after the witness may be summed again
@@ -122,7 +122,7 @@ class Engine:
                 raise StoreError(f"the journal cannot be applied: {type(error).__name__}: {error}") from error
             finally:
                 log_failures(self.fold)
-        self._recent.take(entries)
+        self.recent.take(entries)
 
     def _reach(self, seq: int) -> None:
         """Catch up to this entry. Raises Hidden, or a Refusal if the request has waited long enough for it."""
@@ -271,7 +271,7 @@ class Engine:
         for attempt in range(MAX_OVERTAKEN):
             entries, also = list[Entry](), set[Place]()
             drawn = self._draw(asked, entries, results)
-            judged = self._judge(told, entries, also, None if attempt else self._recent)
+            judged = self._judge(told, entries, also, None if attempt else self.recent)
             try:
                 written = self._append(entries, sorted(also))
             except Conflict:  # a key was used before, or another server got the same report. Look at all of them.

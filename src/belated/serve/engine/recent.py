@@ -1,35 +1,118 @@
-"""The newest open decisions, so that an early report needs no look-up in a store that may be far away."""
+"""Open decisions, in little memory, so that their reports need no look-up in a store that may be far away."""
 
+from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from operator import attrgetter
+from threading import Lock
 from typing import Final, final
 
 from belated.serve.domain.entries import Entry, EntryKind
 
-MOST: Final = 50_000  # some 15 MB
+MOST: Final = 1_000_000  # decisions, of 64 bytes each
+PART: Final = 10_000  # decisions in one block
+WIDTH: Final = 6  # whole numbers of a decision beside its own
+
+
+@final
+class Block:
+    """Decisions one after the other. Rows of decisions that have ended are dropped when they are the larger part."""
+
+    def __init__(self, decisions: Iterable[Entry] = ()) -> None:
+        self.seqs, self._probabilities = array("q"), array("d")
+        self._numbers, self._n_ended = array("q"), 0
+        for decision in decisions:
+            self.add(decision)
+
+    def __len__(self) -> int:
+        return len(self.seqs)
+
+    def add(self, entry: Entry) -> None:
+        """Add a decision that is newer than all others."""
+        self.seqs.append(entry.seq)
+        self._probabilities.append(entry.probability or 0.0)
+        self._numbers.extend(
+            (entry.experiment, entry.at, entry.round or 0, entry.arm or 0, entry.nonce or 0, entry.seen or 0)
+        )
+
+    def _row(self, seq: int) -> int | None:
+        row = bisect_left(self.seqs, seq)
+        is_there = row < len(self.seqs) and self.seqs[row] == seq and self._numbers[WIDTH * row] > 0
+        return row if is_there else None
+
+    def get(self, seq: int) -> Entry | None:
+        """Return the decision with this number, without its request."""
+        row = self._row(seq)
+        if row is None:
+            return None
+        experiment, at, round, arm, nonce, seen = self._numbers[WIDTH * row : WIDTH * row + WIDTH]
+        chance = self._probabilities[row]
+        return Entry(at, EntryKind.DECIDED, experiment, seq, round, arm, chance, nonce, seen)
+
+    def end(self, seq: int) -> None:
+        """Forget a decision."""
+        row = self._row(seq)
+        if row is None:
+            return
+        self._numbers[WIDTH * row] = 0
+        self._n_ended += 1
+        if 2 * self._n_ended > len(self.seqs):
+            kept = Block(one for one in map(self.get, self.seqs) if one is not None)
+            self.seqs, self._probabilities = kept.seqs, kept._probabilities
+            self._numbers, self._n_ended = kept._numbers, 0
 
 
 @final
 class RecentDecisions:
-    """Decisions that this server has applied, and whose outcome it has not.
+    """The newest decisions whose outcome this server has not applied. Any thread may use it.
 
     Another server may have written the outcome already. Then the store refuses a first one. So whoever relies on this
     must look into the store after a Conflict.
     """
 
     def __init__(self) -> None:
-        self._newer: dict[int, Entry] = {}
-        self._older: dict[int, Entry] = {}
+        self._blocks: list[Block] = []  # in the order of their decisions
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._blocks))
 
     def take(self, entries: Iterable[Entry]) -> None:
         """Take note of entries that were applied."""
-        for entry in entries:
-            if entry.kind is EntryKind.DECIDED:
-                self._newer[entry.seq] = entry
-                if len(self._newer) == MOST // 2:
-                    self._newer, self._older = {}, self._newer
-            elif entry.decision is not None and self._newer.pop(entry.decision, None) is None:
-                self._older.pop(entry.decision, None)
+        with self._lock:
+            for entry in entries:
+                if entry.kind is EntryKind.DECIDED:
+                    self._newest().add(entry)
+                elif entry.decision is not None and (block := self._of(entry.decision)) is not None:
+                    block.end(entry.decision)
+                    if not block:
+                        self._blocks.remove(block)
+
+    def add_older(self, decisions: Iterable[Entry]) -> bool:
+        """Add decisions that are older than all others, and open. Returns False if there is no more room."""
+        block = Block(sorted(decisions, key=attrgetter("seq")))
+        with self._lock:
+            if len(self) + len(block) > MOST:
+                return False
+            if block:
+                self._blocks.insert(0, block)
+            return True
+
+    def _newest(self) -> Block:
+        """Return the block for new decisions. Drops the oldest ones if there are too many."""
+        if not self._blocks or len(self._blocks[-1]) >= PART:
+            self._blocks.append(Block())
+            while len(self) > MOST - PART:
+                del self._blocks[0]
+        return self._blocks[-1]
+
+    def _of(self, seq: int) -> Block | None:
+        """Return the block that holds this decision, if one does."""
+        index = bisect_right(self._blocks, seq, key=lambda block: block.seqs[0]) - 1
+        return self._blocks[index] if index >= 0 else None
 
     def get(self, seq: int) -> Entry | None:
         """Return the decision with this number, if it is known."""
-        return self._newer.get(seq) or self._older.get(seq)
+        with self._lock:
+            block = self._of(seq)
+            return None if block is None else block.get(seq)

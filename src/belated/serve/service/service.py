@@ -17,6 +17,7 @@ from belated.serve.domain.settings import ArmChange, Settings
 from belated.serve.engine import administration
 from belated.serve.engine.engine import Engine
 from belated.serve.engine.feedback import is_of, look_up
+from belated.serve.engine.recalling import Recalling
 from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Tell
 from belated.serve.engine.writer import Writer
 from belated.serve.service.descriptions import (
@@ -89,6 +90,7 @@ class Service:
         self._gate = Gate(engine.journal.keys(), internal_keys)
         self._writer = Writer(engine, self._gate.learn, capacity=capacity, make_snapshot=make_snapshot)
         self._reader = Reader(engine.journal, self._writer)
+        self._recalling = Recalling(engine)
         self.misses = Misses()
         self.views = ViewThread()
         self.is_stopping = False
@@ -113,10 +115,12 @@ class Service:
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start to write the requests of this event loop."""
         self._writer.start(loop)
+        self._recalling.start()
 
     def stop(self) -> None:
         """Answer every accepted request, save a snapshot and close the store. A second call does nothing."""
         self.is_stopping = True
+        self._recalling.stop()
         self._writer.stop()
         self.close()
 

@@ -49,6 +49,7 @@ class Journal(ABC):
     """
 
     kind: ClassVar[str]
+    is_far: ClassVar[bool] = False  # whether it may be milliseconds away, so that look-ups are worth avoiding
 
     @abstractmethod
     def append(self, entries: Sequence[Entry], mark: Mark = NO_MARK) -> list[int]:

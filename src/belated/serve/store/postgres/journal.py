@@ -141,6 +141,7 @@ class PostgresJournal(SQLJournal):
     """A journal with its own connection to a database."""
 
     kind = "postgresql"
+    is_far = True
     joined = f"{FOUND} LATERAL ({ENTRY} WHERE decision = d.seq ORDER BY revision DESC LIMIT 1) o ON true"
     # Only an index by experiment gives this order. Otherwise a plan for any experiment may go through the whole journal
     # by its primary key, because it does not know that this experiment is small.
