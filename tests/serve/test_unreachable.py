@@ -12,7 +12,9 @@ from belated.serve.domain.entries import Entry
 from belated.serve.domain.history import Mark
 from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.refusals import Refusal
-from belated.serve.engine.requests import Answers, Ask, Request, Tell
+from belated.serve.engine.requests import Answers, Ask, Create, Request, Tell
+from belated.serve.engine.writer import Writer
+from belated.serve.service.keys import Gate
 from belated.serve.service.service import Service
 from belated.serve.store.journal import NO_MARK, Journal
 from tests.support.engines import Driven, counts, state
@@ -128,3 +130,28 @@ def test_readers_behind_one_that_timed_out_do_not_wait_too(driven: Driven, monke
     assert isinstance(refused, Refusal)
     assert (refused.kind, refused.retry_after, asked) == ("unavailable", 1, [])
     assert reader.ask(lambda journal: journal.last()) == 0, "a later reader tries again"
+
+
+def test_an_answer_that_rests_on_what_was_read_waits_for_the_standby(driven: Driven) -> None:
+    driven.create()
+    [decision] = driven.decide(key="k")
+    driven.tell(decision, 1.0)
+    repeats: list[Request] = [Ask("layout", 1, "k"), Tell([OutcomeReport(decision.id, "reward", 1.0)])]
+    repeats.append(Create(driven["layout"].settings))
+    for repeat in repeats:
+        fail_at(driven, "settle", 1)
+        with pytest.raises(StoreUnreachable):
+            driven.engine.process([repeat])
+        assert not isinstance(driven.do(repeat), Refusal)
+    fail_at(driven, "settle", 1)
+    driven.engine.process([*repeats[:2], Ask("layout")])  # the append of the group waits for it
+
+
+def test_requests_are_refused_until_commits_reach_the_standby_again(driven: Driven) -> None:
+    writer = Writer(driven.engine, Gate([]).learn, capacity=100)
+    writer.failure, writer.may_recover = "lost", True
+    fail_at(driven, "settle", 1)
+    writer._try_again()
+    assert writer.refusal() is not None
+    writer._try_again()
+    assert writer.refusal() is None

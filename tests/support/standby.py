@@ -12,6 +12,7 @@ from tests.support.waiting import until
 NAME: Final = "twin"  # what the standby calls itself
 PATIENCE: Final = 30.0  # seconds
 LEVEL: Final = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = %s AND flush_lsn >= pg_current_wal_lsn()"
+CANCEL: Final = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 RECEIVERS: Final = "SELECT count(*) FROM pg_stat_wal_receiver"
 
 
@@ -64,6 +65,21 @@ class Twins:
             admin.execute("ALTER SYSTEM SET primary_conninfo = ''")
             admin.execute("SELECT pg_reload_conf()")
             until(lambda: admin.execute(RECEIVERS).fetchall() == [(0,)], PATIENCE)
+
+    def lose_standby(self) -> None:
+        """Stop the standby. Commits that wait for it do not end."""
+        self.cluster.run("pg_ctl", "stop", "-w", "-D", str(self._data), "-m", "immediate")
+
+    def regain_standby(self) -> None:
+        """Start the standby again, and wait until it has everything."""
+        assert self._data is not None, "there is no standby"
+        self.cluster.start_on(self._data, self._spare)
+        self.wait_until_level()
+
+    def cancel_waits(self) -> None:
+        """Let the commits that wait for the standby end without it, as an impatient administrator does."""
+        with closing(self.cluster.admin()) as admin:
+            until(lambda: admin.execute(CANCEL).fetchall() != [], PATIENCE)
 
     def promote(self) -> None:
         """Make the standby the primary. Call it when the primary has stopped. Its files are lost."""

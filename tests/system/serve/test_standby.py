@@ -1,11 +1,17 @@
 """A real standby takes over from PostgreSQL. One that commits wait for has everything. Another may lack the newest."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from typing import Any
 
 import pytest
 
 from belated.errors import StoreError, StoreUnreachable
+from belated.serve.domain.messages import OutcomeReport
+from belated.serve.domain.settings import Settings
+from belated.serve.engine.engine import Engine
+from belated.serve.engine.requests import Ask, Create, Request, Tell
 from belated.serve.store.postgres.journal import PostgresJournal
 from belated.testing.entries import created
 from tests.support.postgres import TEMPLATE
@@ -54,3 +60,48 @@ def test_a_journal_misses_what_a_standby_lacks() -> None:
             journal.last()
         with pytest.raises(StoreError, match="lost entries up to 2"):
             journal.append([created("three")])
+
+
+def in_doubt(twins: Twins, engine: Engine, requests: list[Request]) -> None:
+    """Process requests while the standby is gone. The wait is cancelled, so nothing may be acknowledged."""
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(engine.process, requests)
+        twins.cancel_waits()
+        with pytest.raises(StoreUnreachable, match="warns"):
+            done.result()
+
+
+def processed(engine: Engine, requests: list[Request]) -> Any:
+    return engine.process(requests)
+
+
+def test_what_a_lost_standby_lacks_is_not_acknowledged_when_it_is_asked_for_again() -> None:
+    """The rows are written, and any server can read them. They would still be lost with the primary."""
+    with (
+        store(synchronous=True) as (twins, url),
+        closing(PostgresJournal(url)) as one,
+        closing(PostgresJournal(url)) as two,
+    ):
+        engine, other = Engine(one), Engine(two)
+        [_, first] = processed(engine, [Create(Settings("layout", ["a", "b"])), Ask("layout", 2)])
+        reports = [OutcomeReport(decision.id, "reward", 1.0) for decision in first.decisions]
+        group: list[Request] = [Ask("layout", 1, "key"), Tell(reports)]
+        new: list[Request] = [Create(Settings("other", ["a", "b"]))]
+        twins.lose_standby()
+        for requests in (group, new):
+            in_doubt(twins, engine, requests)
+        for server in (engine, other):
+            server.catch_up()
+            for requests in (group, new):
+                in_doubt(twins, server, requests)
+        twins.regain_standby()
+        for server in (engine, other):
+            [answers, statuses] = processed(server, group)
+            assert answers.replayed
+            assert [status.status for status in statuses] == ["duplicate"] * 2
+            [(_, is_new)] = processed(server, new)
+            assert not is_new
+        twins.cluster.stop("immediate")
+        twins.promote()
+        with closing(PostgresJournal(url, readonly=True)) as again:
+            assert len(again.read(0, 100)) == 7

@@ -221,6 +221,7 @@ class Engine:
             entry = administration.entry_of(request, self.fold, self.now())
             if entry is None:  # it is there already, if it was not lost
                 self.confirm_history()
+                self.journal.settle()
                 return self.fold.by_name[name], False
             try:
                 [written] = self._append([entry])
@@ -277,6 +278,8 @@ class Engine:
             except Conflict:  # a key was used before, or another server got the same report. Look at all of them.
                 self._expects_repeats = True
                 continue
+            if not entries:
+                self.journal.settle()
             for index, first, size in drawn:
                 results[index] = self._guarded(self._new_answers, written[first : first + size])
             for index, statuses in judged:

@@ -297,11 +297,15 @@ class Writer:
     def _try_again(self) -> None:
         """Try to reach the lost store. If that works, apply all it holds and accept requests again."""
         self._next_look = 0.0
-        if self._guarded(self._catch_up, is_again=True):
+        if self._guarded(self._reach_again, is_again=True):
             log.warning(
                 "the store can be reached again", extra={"failure": self.failure, "entry": self.engine.fold.seq}
             )
             self.failure = ""
+
+    def _reach_again(self) -> None:
+        self._catch_up()
+        self.engine.journal.settle()  # otherwise each request would have to wait for a lost standby
 
     def _tidy(self) -> None:
         """End waits that are over, and save a snapshot if it is due."""

@@ -67,6 +67,14 @@ class Journal(ABC):
         The caller must then acknowledge nothing more, and a file refuses every later append.
         """
 
+    def settle(self) -> None:
+        """Return once everything that can be read here now would also survive a failover.
+
+        An append does so by itself. Call this before an answer that rests only on what was read, because somebody's
+        commit may be readable although it did not wait for its standby. Raises StoreUnreachable if that cannot be said.
+        """
+        return
+
     def clock(self) -> int | None:
         """Return the time by the store's own clock, in microseconds since 1970, or None if it has none."""
         return None

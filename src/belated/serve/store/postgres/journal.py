@@ -80,6 +80,11 @@ XIDS: Final = """
 SELECT pg_snapshot_xmin(now)::text::bigint, xmax::text::bigint + age(xmax::xid)
 FROM pg_current_snapshot() AS now, pg_snapshot_xmax(now) AS xmax
 """
+# A commit that waits for the standby, if there is one that commits wait for
+SETTLE: Final = """
+SELECT CASE WHEN current_setting('synchronous_standby_names') <> ''
+THEN pg_logical_emit_message(true, 'belated', ''::text) END
+"""
 CLOCK: Final = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 READ: Final = f"{ENTRY} WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3"
 # LATERAL with an order makes PostgreSQL use the index for each request, whatever it knows of the table.
@@ -152,6 +157,7 @@ class PostgresJournal(SQLJournal):
         self._horizon, self._connection_number = Horizon(), 0
         self._newest: Entry | None = None  # the newest entry read or written
         self._is_warned = False  # of full_page_writes
+        self._may_have_standby = True  # whether commits may wait for a standby
         with self._link.using("opened"):
             pass
 
@@ -194,17 +200,26 @@ class PostgresJournal(SQLJournal):
         with self._link.using("written") as connection:
             if self._connection_number != self._link.number:
                 self._begin_anew(connection)
-            self._link.notices.doubts.clear()
             try:
-                seqs = [row[0] for row in _all(connection, INSERT, values)]
+                return [row[0] for row in self._committed(connection, INSERT, values)]
             except errors.UniqueViolation as error:
                 if error.diag.constraint_name == "journal_pkey":
                     message = f"the sequence `places` of the store {self._link.name} is behind. Run `belated verify`."
                     raise StoreError(message) from error
                 raise Conflict(error.diag.constraint_name) from error
-        if doubts := self._link.notices.doubts:  # it did not wait for its standby
+
+    def _committed(self, connection: Connection, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Run a statement that commits. Raises StoreUnreachable if it did not wait for its standby."""
+        self._link.notices.doubts.clear()
+        rows = _all(connection, sql, values)
+        if doubts := self._link.notices.doubts:
             raise StoreUnreachable(f"the store {self._link.name} warns: {', '.join(doubts)}")
-        return seqs
+        return rows
+
+    def settle(self) -> None:
+        if self._may_have_standby:
+            with self._link.using("written") as connection:
+                self._committed(connection, SETTLE)
 
     def clock(self) -> int | None:
         return int(self._rows(CLOCK)[0][0])
@@ -308,7 +323,10 @@ class PostgresJournal(SQLJournal):
         return int(self._rows(f"SELECT sum(pg_total_relation_size(name::regclass)) FROM {tables}")[0][0])  # noqa: S608
 
     def require_durability(self) -> None:
-        [(fsync, full_pages)] = self._rows("SELECT current_setting('fsync'), current_setting('full_page_writes')")
+        names = ("fsync", "full_page_writes", "synchronous_standby_names")
+        settings = self._rows("SELECT current_setting(name) FROM unnest($1::text[]) AS name", (array("text", names),))
+        (fsync,), (full_pages,), (standbys,) = settings
+        self._may_have_standby = standbys != ""
         if fsync == "off":
             raise StoreUnreachable(
                 f"the store {self._link.name} has fsync = off, so that a crash of its machine loses acknowledged "
