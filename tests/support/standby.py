@@ -68,7 +68,12 @@ class Twins:
 
     def lose_standby(self) -> None:
         """Stop the standby. Commits that wait for it do not end."""
-        self.cluster.run("pg_ctl", "stop", "-w", "-D", str(self._data), "-m", "immediate")
+        self._stop_standby()
+
+    def _stop_standby(self) -> None:
+        assert self._data is not None, "there is no standby"
+        if (self._data / "postmaster.pid").exists():
+            self.cluster.run("pg_ctl", "stop", "-w", "-D", str(self._data), "-m", "immediate")
 
     def regain_standby(self) -> None:
         """Start the standby again, and wait until it has everything."""
@@ -98,5 +103,5 @@ class Twins:
     def remove(self) -> None:
         """Stop both and remove their files."""
         if self._data is not None:
-            self.cluster.run("pg_ctl", "stop", "-w", "-D", str(self._data), "-m", "immediate")
+            self._stop_standby()
         self.cluster.remove()

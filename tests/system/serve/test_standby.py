@@ -1,6 +1,6 @@
 """A real standby takes over from PostgreSQL. One that commits wait for has everything. Another may lack the newest."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from typing import Any

@@ -32,6 +32,7 @@ CATCH_UP_TIMEOUT: Final = 2.0  # seconds that a request waits for an entry to be
 RETRY_EVERY: Final = 0.25  # seconds between two tries to reach a lost store
 STALL_TIMEOUT: Final = 2.0  # seconds without an answer from the store after which new requests are refused
 HANG_TIMEOUT: Final = 60.0  # and after which this process is given up. Databases that are silent are noticed before
+CLAIM_TIMEOUT: Final = 1.0  # seconds to wait for the claim to save the last snapshot
 EXPIRY_EVERY: Final = 0.25  # seconds between two searches for waits that are over
 EXPIRY_TURN: Final = 0.05  # seconds that such a search may take while requests wait
 log = logging.getLogger("belated.writer")
@@ -320,7 +321,16 @@ class Writer:
         self._try_snapshot(self.engine.is_snapshot_due, self._make_snapshot)
 
     def _snapshot_at_end(self) -> None:
-        self._try_snapshot(self.engine.is_last_snapshot_due, self.engine.snapshot)
+        self._try_snapshot(self._may_save_last, self.engine.snapshot)
+
+    def _may_save_last(self) -> bool:
+        """Whether a last snapshot is worth its time, and nobody else saves one. Two at once could spoil each other."""
+        end = time.monotonic() + CLAIM_TIMEOUT
+        while self.engine.is_last_snapshot_due() and time.monotonic() < end:
+            if self.engine.journal.claim_snapshots():
+                return True
+            time.sleep(TAIL_EVERY)  # the process that was ended may have held the claim until now
+        return False
 
     @staticmethod
     def _try_snapshot(is_due: Callable[[], bool], make: Callable[[], object]) -> None:

@@ -185,6 +185,7 @@ def serve_on(sock: socket.socket, plan: Plan, announce: Sequence[Announce]) -> N
         capacity=plan.capacity,
         internal_keys=plan.internal_keys,
         make_snapshot=snapshots.start,
+        end_snapshots=snapshots.stop,
         quotas=plan.quotas,
     )
     allow_files(plan.limits.connections)

@@ -11,6 +11,7 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
+from threading import Lock
 from typing import Final, final
 
 from belated.errors import StoreError
@@ -35,11 +36,16 @@ class SnapshotProcess:
     def __init__(self, store: str | Path) -> None:
         self._store, self._started_at = str(store), -RESTART_PAUSE
         self._process: subprocess.Popen[bytes] | None = None
+        self._is_stopped, self._lock = False, Lock()
 
     def start(self) -> None:
-        """Start the process unless it runs, or was started a moment ago."""
+        """Start the process unless it runs, was started a moment ago, or was stopped."""
+        with self._lock:
+            self._start()
+
+    def _start(self) -> None:
         is_running = self._process is not None and self._process.poll() is None
-        if is_running or time.monotonic() < self._started_at + RESTART_PAUSE:
+        if self._is_stopped or is_running or time.monotonic() < self._started_at + RESTART_PAUSE:
             return
         self._started_at = time.monotonic()
         environment = {**os.environ, STORE_VARIABLE: self._store}
@@ -47,7 +53,9 @@ class SnapshotProcess:
         self._process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL)  # noqa: S603
 
     def stop(self) -> None:
-        """End the process. A snapshot that it was writing does not count."""
+        """End the process for good. A snapshot that it was writing does not count."""
+        with self._lock:
+            self._is_stopped = True
         if self._process is None:
             return
         self._process.terminate()

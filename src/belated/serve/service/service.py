@@ -80,9 +80,10 @@ class Service:
         capacity: int = CAPACITY,
         internal_keys: Sequence[Key] = (),
         make_snapshot: Callable[[], object] | None = None,
+        end_snapshots: Callable[[], object] = lambda: None,
         quotas: Quotas = Quotas(),  # noqa: B008  # a constant
     ) -> None:
-        self._engine, self._quotas = engine, quotas
+        self._engine, self._quotas, self._end_snapshots = engine, quotas, end_snapshots
         self._key_rates, self._rates = (
             Rates("rate of a key", "--rate"),
             Rates("rate of the experiment", "--experiment-rate"),
@@ -103,14 +104,23 @@ class Service:
         capacity: int = CAPACITY,
         internal_keys: Sequence[Key] = (),
         make_snapshot: Callable[[], object] | None = None,
+        end_snapshots: Callable[[], object] = lambda: None,
         quotas: Quotas = Quotas(),  # noqa: B008
     ) -> Self:
         """Open a store. Other processes may serve it too. The store does not keep `internal_keys`.
 
         `make_snapshot` is called when a snapshot is due. Without it the writer saves one itself and stalls meanwhile.
+        `end_snapshots` is called before the last one, which the writer saves in any case.
         """
         engine = Engine(open_to_serve(store, silence_timeout=SILENCE_TIMEOUT), max_open=quotas.max_open)
-        return cls(engine, capacity=capacity, internal_keys=internal_keys, make_snapshot=make_snapshot, quotas=quotas)
+        return cls(
+            engine,
+            capacity=capacity,
+            internal_keys=internal_keys,
+            make_snapshot=make_snapshot,
+            end_snapshots=end_snapshots,
+            quotas=quotas,
+        )
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start to write the requests of this event loop."""
@@ -121,6 +131,7 @@ class Service:
         """Answer every accepted request, save a snapshot and close the store. A second call does nothing."""
         self.is_stopping = True
         self._recalling.stop()
+        self._end_snapshots()
         self._writer.stop()
         self.close()
 
