@@ -294,7 +294,32 @@ def test_verify_says_that_all_is_well(tmp_path: Path) -> None:
     driven.engine.snapshot()
     result = runner.invoke(cli.app, ["verify", "--store", str(driven.path)])
     assert result.exit_code == 0
-    assert "1,501 entries, 1,500 decisions, 1 snapshots compared: the same, bit for bit" in result.output
+    assert "1,501 entries, 1,500 decisions, 1 snapshot compared: the same, bit for bit" in result.output
+    driven.decide()
+    driven.engine.snapshot()
+    result = runner.invoke(cli.app, ["verify", "--store", str(driven.path)])
+    assert "2 snapshots compared: the same, bit for bit" in result.output
+
+
+def test_verify_does_not_claim_to_have_compared_anything_without_a_snapshot(tmp_path: Path) -> None:
+    driven = Driven(tmp_path)
+    driven.create()
+    driven.decide(size=10)
+    now = driven.engine.fold.snapshot()
+    driven.engine.journal.save(now._replace(version=now.version + 1))
+    result = runner.invoke(cli.app, ["verify", "--store", str(driven.path)])
+    assert result.exit_code == 0
+    assert "10 decisions, no snapshot of this release to compare: no damage found" in result.output
+    assert "same" not in result.output
+
+
+@pytest.mark.parametrize("state", [b"\xc1 nonsense", b""])
+def test_verify_finds_a_damaged_snapshot(tmp_path: Path, state: bytes) -> None:
+    driven = Driven(tmp_path)
+    driven.create()
+    driven.engine.journal.save(driven.engine.fold.snapshot()._replace(state=state))
+    found = verify(driven.engine.journal)
+    assert (found.snapshots, found.problems) == (1, ["the snapshot after entry 1 differs from the journal"])
 
 
 def test_a_damaged_snapshot_is_left_aside(tmp_path: Path) -> None:

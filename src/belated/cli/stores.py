@@ -1,7 +1,7 @@
 """The commands `belated migrate`, `belated copy`, `belated restore` and `belated verify`."""
 
 from contextlib import closing
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
@@ -9,6 +9,9 @@ from rich.text import Text
 from belated.cli.application import app, console
 from belated.cli.store_option import STORE, Store, existing, require_extra
 from belated.progress import Progress
+
+if TYPE_CHECKING:
+    from belated.serve.store.verify import VerifyResult
 
 
 @app.command()
@@ -69,6 +72,16 @@ def restore(
     )
 
 
+def found(verdict: "VerifyResult") -> str:
+    """Say what the comparison with the snapshots has shown."""
+    n = verdict.snapshots
+    if n:
+        what = "DIFFERENT" if verdict.problems else "the same, bit for bit"
+        return f"{n} snapshot{'' if n == 1 else 's'} compared: {what}"
+    what = "DAMAGED" if verdict.problems else "no damage found"
+    return f"no snapshot of this release to compare: {what}"
+
+
 @app.command()
 def verify(store: Store = STORE) -> None:
     """Rebuild the state from the journal and compare it bit for bit with what was saved. Exit code 1 if they differ."""
@@ -80,8 +93,8 @@ def verify(store: Store = STORE) -> None:
     for problem in verdict.problems:
         console.print(Text(problem, "bold red"), soft_wrap=True)
     console.print(
-        f"{verdict.entries:,} entries, {verdict.decisions:,} decisions, {verdict.snapshots} snapshots compared: "
-        + ("DIFFERENT" if verdict.problems else "the same, bit for bit"),
+        f"{verdict.entries:,} entries, {verdict.decisions:,} decisions, {found(verdict)}",
+        soft_wrap=True,
         highlight=False,
     )
     if verdict.unchecked:

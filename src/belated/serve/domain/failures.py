@@ -15,6 +15,10 @@ from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import Settings, stored_settings
 
 
+class OtherRelease(SnapshotError):
+    """A snapshot that may be sound, but that only the release which made it can use."""
+
+
 class Failure(msgspec.Struct, frozen=True):
     """What could not be applied. It names no single decision, because decisions are entered in batches."""
 
@@ -26,9 +30,9 @@ class Failure(msgspec.Struct, frozen=True):
         return f"{self.what} entry {self.entry} cannot be applied"
 
     def check_release(self) -> None:
-        """Raise a SnapshotError if another release has failed. Only the journal says whether this one does too."""
+        """Raise OtherRelease if another release has failed. Only the journal says whether this one does too."""
         if self.release != __version__:
-            raise SnapshotError(f"an experiment has failed in release {self.release}")
+            raise OtherRelease(f"an experiment has failed in release {self.release}")
 
 
 def failure_of(entries: Sequence[Entry]) -> Failure:

@@ -9,6 +9,7 @@ import msgspec
 from belated.errors import SnapshotError, StoreError
 from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.experiment import Experiment
+from belated.serve.domain.failures import OtherRelease
 from belated.serve.domain.history import Tail
 
 VERSION: Final = 10  # a snapshot of another version is not used, and the whole journal is read instead
@@ -111,7 +112,7 @@ class Fold:
 def restore(snapshot: Snapshot) -> Fold:
     """Restore the state from a snapshot, or raise a SnapshotError."""
     if snapshot.version != VERSION:
-        raise SnapshotError(f"it has version {snapshot.version}, and this release reads version {VERSION}")
+        raise OtherRelease(f"it has version {snapshot.version}, and this release reads version {VERSION}")
     fold = Fold()
     try:
         state: dict[str, Any] = msgspec.msgpack.decode(snapshot.state)

@@ -8,9 +8,10 @@ from typing import Final, NamedTuple, final
 
 import msgspec
 
-from belated.errors import BelatedError
+from belated.errors import BelatedError, SnapshotError
 from belated.serve.domain.entries import Entry, EntryKind
-from belated.serve.domain.fold import VERSION, FailedApply, Fold
+from belated.serve.domain.failures import OtherRelease
+from belated.serve.domain.fold import FailedApply, Fold, Snapshot, restore
 from belated.serve.store.journal import Journal, entries
 from belated.serve.store.loading import load
 
@@ -86,7 +87,7 @@ class Draws:
 def verify(journal: Journal, progress: Callable[[int], None] = lambda _: None) -> VerifyResult:
     """Check the store, rebuild the state, and compare it with every snapshot and with what a start would load."""
     problems = journal.check()
-    saved = {one.seq: one for one in journal.snapshots() if one.version == VERSION}
+    saved = {one.seq: one for one in journal.snapshots() if is_comparable(one)}
     fold, count, snapshots = Fold(), 0, saved.copy()
     draws = Draws(fold)
     try:
@@ -104,6 +105,17 @@ def verify(journal: Journal, progress: Callable[[int], None] = lambda _: None) -
         problems.append("a start from the newest snapshot gives another state than the whole journal")
     decisions = sum(one.counts.decisions for one in fold.experiments.values())
     return VerifyResult(count, decisions, len(snapshots), problems, draws.unchecked)
+
+
+def is_comparable(snapshot: Snapshot) -> bool:
+    """Whether a snapshot is of this release, so that it must be the fold of the journal. A damaged one is."""
+    try:
+        restore(snapshot)
+    except OtherRelease:
+        return False
+    except SnapshotError:
+        return True
+    return True
 
 
 def said(failed: FailedApply) -> str:
