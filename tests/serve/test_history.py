@@ -218,11 +218,17 @@ def test_a_snapshot_of_lost_history_is_neither_saved_nor_used(tmp_path: Path) ->
     driven.clock.advance(1)
     driven.start()  # without the snapshot
     assert (driven.engine.fold.seq, driven.engine.fold.restored) == (6, 0)
-    driven.decide(size=30)
+    assert driven.engine.journal.snapshot_seq() == 0  # it would hide newer ones that have lower numbers
+    driven.decide(size=1)
     driven.engine.journal.save(newest)  # as a server would that has not noticed
     assert loading.newest(driven.engine.journal).seq == 0
+    assert verify(driven.engine.journal).problems  # it changes nothing, so the snapshot is still there
+    assert driven.engine.journal.snapshot_seq() == newest.seq > driven.engine.fold.seq
     driven.restart()
-    assert driven.engine.fold.seq == 36
+    assert driven.engine.is_last_snapshot_due()
+    driven.restart(snapshot=True)
+    assert driven.engine.fold.restored == 7
+    assert verify(driven.engine.journal).problems == []
 
 
 def test_verify_names_the_decisions_that_were_drawn_on_lost_history(tmp_path: Path) -> None:

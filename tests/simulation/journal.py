@@ -182,6 +182,9 @@ class SimulatedJournal(Journal):
     def save(self, snapshot: Snapshot) -> None:
         self._call("save", lambda: self._database.save(snapshot))
 
+    def drop_snapshot(self, seq: int) -> None:
+        self._call("drop_snapshot", lambda: self._database.snapshots.pop(seq, None))
+
     # -- reading -------------------------------------------------------------------------------------------------------
 
     def clock(self) -> int | None:

@@ -185,7 +185,7 @@ def a_start_skips_the_first_entry_after_the_snapshot() -> Iterator[Any]:
         fold.apply(journal.read(after, PAGE))
         return fold
 
-    yield patch.object(engine_module, "load", load)
+    yield patch.object(engine_module, "load_to_serve", load)
 
 
 @mutant
@@ -252,7 +252,7 @@ def lost_history_is_not_looked_for() -> Iterator[Any]:
 
 @mutant
 def a_snapshot_is_used_without_its_history() -> Iterator[Any]:
-    def newest(journal: Journal) -> Fold:
+    def newest(journal: Journal, _drop: object = None) -> Fold:
         for snapshot in journal.snapshots():
             with suppress(SnapshotError):
                 return restore(snapshot)

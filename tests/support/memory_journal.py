@@ -133,6 +133,9 @@ class MemoryJournal(Journal):
         while len(self._store.snapshots) > 2:
             del self._store.snapshots[min(self._store.snapshots)]
 
+    def drop_snapshot(self, seq: int) -> None:
+        self._store.snapshots.pop(seq, None)
+
     def add_key(self, key: Key) -> None:
         self._store.keys[key.id] = key
 

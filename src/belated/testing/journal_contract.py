@@ -193,6 +193,15 @@ class JournalContract:
         journal.save(Snapshot(9, 2, b"\x00again\xff"))
         assert journal.snapshots()[0] == Snapshot(9, 2, b"\x00again\xff")
 
+    def test_a_snapshot_can_be_dropped(self, journal: Journal) -> None:
+        journal.drop_snapshot(7)
+        for seq in (7, 9):
+            journal.save(Snapshot(seq, 1, b"state"))
+        journal.drop_snapshot(8)
+        journal.drop_snapshot(9)
+        assert journal.snapshots() == [Snapshot(7, 1, b"state")]
+        assert journal.snapshot_seq() == 7
+
     def test_a_large_snapshot_comes_back_whole(self, journal: Journal) -> None:
         large = Snapshot(3, 1, secrets.token_bytes(5_000_000))
         journal.save(large)

@@ -34,7 +34,7 @@ from belated.serve.engine.feedback import Judged, is_of, judge, look_up
 from belated.serve.engine.recent import RecentDecisions
 from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Hidden, Request, Result, Tell
 from belated.serve.store.journal import PAGE, Conflict, Journal, Rejected, Requested
-from belated.serve.store.loading import load, log_failures
+from belated.serve.store.loading import load_to_serve, log_failures
 
 SNAPSHOT_EVERY: Final = 50_000  # entries, or more if so many decisions are open that a snapshot takes long to write
 OPEN_SHARE: Final = 10  # then a tenth of the open decisions
@@ -63,7 +63,7 @@ class Engine:
         self.journal, self.lock = journal, RLock()
         self._generator = np.random.default_rng() if generator is None else generator
         self._max_open, self._ahead = max_open, Ahead()  # open decisions of an experiment
-        self.fold = load(journal)
+        self.fold = load_to_serve(journal)
         self.clock = timekeeper(clock, journal, self.fold.at)
         self._snapshot_seq = self.fold.restored
         self._expiry, self.recent = Expiry(journal), RecentDecisions()

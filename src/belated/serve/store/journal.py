@@ -139,6 +139,10 @@ class Journal(ABC):
         """
 
     @abstractmethod
+    def drop_snapshot(self, seq: int) -> None:
+        """Drop the snapshot after this entry, if there is one."""
+
+    @abstractmethod
     def add_key(self, key: Key) -> None:
         """Save a key."""
 

@@ -45,6 +45,10 @@ _OLDEST: Final = (
     f"SELECT min(seq) FROM (SELECT seq FROM saved_snapshots ORDER BY seq DESC LIMIT {KEPT_SNAPSHOTS}) AS kept"  # noqa: S608
 )
 PRUNE: Final = tuple(f"DELETE FROM {table} WHERE seq < ({_OLDEST})" for table in ("saved_snapshots", "snapshot_parts"))  # noqa: S608
+DROP_SNAPSHOT: Final = tuple(
+    f"DELETE FROM {table} WHERE seq = $1"  # noqa: S608
+    for table in ("saved_snapshots", "snapshot_parts")
+)
 SAVED: Final = "SELECT seq, version, parts FROM saved_snapshots ORDER BY seq DESC"
 PARTS: Final = "SELECT state FROM snapshot_parts WHERE seq = $1 AND number < $2 ORDER BY number"
 NEWEST_SAVED: Final = "SELECT coalesce(max(seq), 0) FROM saved_snapshots"

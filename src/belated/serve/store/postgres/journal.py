@@ -22,6 +22,7 @@ from belated.serve.store.sql import (
     ADD_KEY,
     CREATED,
     DECIDED,
+    DROP_SNAPSHOT,
     ENTRY,
     FOUND,
     HELD,
@@ -294,6 +295,11 @@ class PostgresJournal(SQLJournal):
             with self._link.using("written") as connection, connection.transaction():
                 for sql, values in statements:
                     connection.execute(sql.encode(), values)
+
+    def drop_snapshot(self, seq: int) -> None:
+        with self._link.using("written") as connection, connection.transaction():
+            for sql in DROP_SNAPSHOT:
+                connection.execute(sql.encode(), (seq,))
 
     def add_key(self, key: Key) -> None:
         with self._link.using("written") as connection:

@@ -228,6 +228,9 @@ class SQLiteJournal(SQLJournal):
     def save(self, snapshot: Snapshot) -> None:
         self._snapshots.save(snapshot)
 
+    def drop_snapshot(self, seq: int) -> None:
+        self._snapshots.drop(seq)
+
     def add_key(self, key: Key) -> None:
         with self._writing():
             self._run(ADD_KEY, key)

@@ -14,7 +14,7 @@ import apsw
 
 from belated.errors import StoreError, StoreUnreachable
 from belated.serve.domain.fold import Snapshot
-from belated.serve.store.sql import NEWEST_SAVED, loaded, saving
+from belated.serve.store.sql import DROP_SNAPSHOT, NEWEST_SAVED, SAVED, loaded, saving
 from belated.serve.store.sqlite.schema import connect, transaction
 
 SUFFIX: Final = "-snapshots"
@@ -102,3 +102,11 @@ class SnapshotFile:
                 with transaction(db):
                     for sql, values in statements:
                         db.execute(sql, values).fetchall()
+
+    def drop(self, seq: int) -> None:
+        """Drop the snapshot after this entry, if there is one."""
+        if not self._rows(SAVED):
+            return
+        with self._explained("written"), closing(connect(self.path, vfs=self._vfs)) as db, transaction(db):
+            for sql in DROP_SNAPSHOT:
+                db.execute(sql, (seq,)).fetchall()
