@@ -191,6 +191,8 @@ class Flows:
 
     def tell_batch(self, reports: "Iterable[Report | Mapping[str, Any]]") -> Flow[list[dict[str, Any]]]:
         named = [Report(**one) if isinstance(one, Mapping) else one for one in reports]
+        if not named:
+            return []
         if not any(map(is_uninformed, named)):
             return (yield from self._tell_all(named))
         results: dict[int, dict[str, Any]] = {}

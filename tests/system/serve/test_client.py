@@ -324,6 +324,12 @@ def test_names_are_quoted(run: Run) -> None:
     assert faked.requests[1].content == b'{"loss":0.5}'
 
 
+def test_no_reports_are_not_sent(run: Run) -> None:
+    faked = Faked()
+    assert run(faked, lambda client: client.tell_batch([])) == []
+    assert faked.requests == []
+
+
 @pytest.mark.parametrize("outcome", [{}, {"reward": 1, "loss": 1}])
 def test_an_outcome_is_a_reward_or_a_loss(run: Run, outcome: dict[str, float]) -> None:
     faked = Faked()
