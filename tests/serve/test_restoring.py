@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from belated import cli
-from belated.errors import StoreError
+from belated.errors import InvalidInput, StoreError
 from belated.serve.store.copy import copy
 from belated.serve.store.sqlite.journal import SQLiteJournal
 from belated.serve.store.sqlite.restoring import restore
@@ -102,8 +102,15 @@ def test_the_command_restores_into_an_empty_folder_too(driven: Driven, tmp_path:
     assert result.exit_code == 0, result.output
     assert "restored" in result.output
     assert runner.invoke(cli.app, ["verify", "--store", str(new / "belated.db")]).exit_code == 0
-    assert runner.invoke(cli.app, ["restore", str(tmp_path / "none.db"), "--store", "x.db"]).exit_code != 0
-    assert runner.invoke(cli.app, ["restore", str(backup), "--store", "postgresql://host/x"]).exit_code != 0
+    for backups, stores, message in (
+        (tmp_path / "none.db", "x.db", "there is no backup .*none.db. Name the file that `belated copy` has made"),
+        (tmp_path, "x.db", "there is no backup"),
+        (backup, "postgresql://host/x", "restore is for SQLite files. For PostgreSQL use pg_restore"),
+        ("postgresql://host/x", "x.db", "restore is for SQLite files"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            runner.invoke(cli.app, ["restore", str(backups), "--store", stores], catch_exceptions=False)
+    assert "postgresql://" not in runner.invoke(cli.app, ["restore", "--help"]).output
     shutil.rmtree(new)
 
 

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,15 +24,12 @@ def checked_name(context: typer.Context, store: str) -> str:
     return store
 
 
-Store = Annotated[
-    str,
-    typer.Option(
-        envvar="BELATED_STORE",
-        help="The journal. A SQLite file, or a postgresql:// URL.",
-        show_default=STORE,
-        callback=checked_name,
-    ),
-]
+def _option(help: str) -> Any:
+    return typer.Option(envvar="BELATED_STORE", help=help, show_default=STORE, callback=checked_name)
+
+
+Store = Annotated[str, _option("The journal. A SQLite file, or a postgresql:// URL.")]
+StoreFile = Annotated[str, _option("The SQLite file to replace. For PostgreSQL use pg_restore.")]
 
 
 def require_extra() -> None:

@@ -7,7 +7,7 @@ import typer
 from rich.text import Text
 
 from belated.cli.application import app, console
-from belated.cli.store_option import STORE, Store, existing, require_extra
+from belated.cli.store_option import STORE, Store, StoreFile, existing, require_extra
 from belated.progress import Progress
 
 if TYPE_CHECKING:
@@ -56,13 +56,12 @@ def copy(
 @app.command()
 def restore(
     backup: Annotated[str, typer.Argument(help="A copy of a SQLite store, made with `belated copy` or `.backup`.")],
-    store: Store = STORE,
+    store: StoreFile = STORE,
 ) -> None:
     """Put a backup in the place of a SQLite store. The store that was there keeps its data under another name."""
     require_extra()
     from belated.serve.store import opening as stores  # noqa: PLC0415
 
-    existing(backup).close()
     kept = stores.restore(backup, store)
     before = "" if kept is None else f" The store that was there is now {kept}."
     console.print(

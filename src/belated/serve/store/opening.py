@@ -72,6 +72,8 @@ def restore(backup: str | Path, store: str | Path) -> Path | None:
     """Put a copy of a SQLite file in the place of another. Returns the new name of the one that was there, if any."""
     if is_url(store) or is_url(backup):
         raise InvalidInput("restore is for SQLite files. For PostgreSQL use pg_restore, as docs/deployment.md says")
+    if not Path(backup).is_file():
+        raise InvalidInput(f"there is no backup {backup}. Name the file that `belated copy` has made")
     return restoring.restore(Path(backup), check_folder(store))
 
 
