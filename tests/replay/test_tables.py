@@ -40,6 +40,16 @@ def test_no_cell_is_cut_off(width: int) -> None:
         assert word in text
 
 
+def test_columns_are_never_narrower_than_their_cells() -> None:
+    """Rich narrows the widest column first, whatever it must hold, and cuts off what is beyond the edge."""
+    cells = ("0.1029 ± 0.012", "yes", "2,458", "1.006", "0.1297 ± 0.0094")
+    rows = [("always narrow", *(cell.replace(" ", "\N{NO-BREAK SPACE}") for cell in cells))]
+    for width in range(40, 120):
+        lines = printed(Table("", HEADER, rows), width)
+        assert max(map(len, lines)) <= width
+        assert all(cell in "\n".join(lines) for cell in rows[0])
+
+
 def test_a_table_that_fits_is_one_table() -> None:
     assert sum("policy" in line for line in printed(Table("", HEADER, ROWS[:1]), 120)) == 1
     assert sum("policy" in line for line in printed(Table("", HEADER, ROWS[:1]), 80)) == 2
