@@ -1,5 +1,9 @@
-"""A progress bar for work that takes longer than two seconds. It shows on a terminal only, one at a time."""
+"""A progress bar for work that takes longer than two seconds. It shows on a terminal only, one at a time.
 
+A command that takes minutes may ask for lines in place of the bar, for when its errors go to a file or a pipe.
+"""
+
+import math
 import sys
 import threading
 import time
@@ -7,6 +11,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Self, final
 
 SHOW_AFTER = 2.0  # seconds
+LINE_EVERY = 10.0  # seconds between two lines
 STRIDE = 1000  # rounds between two updates of the bar by a game that runs round by round
 
 
@@ -18,12 +23,14 @@ class Progress:
     """
 
     _outermost: ClassVar["Progress | None"] = None
+    in_lines: ClassVar[bool] = False  # whether to print lines if there is no terminal
 
     def __init__(self, title: str, total: float, console: Any = None) -> None:
         self._title, self._total, self._console = title, total, console
         self._started, self._done = time.monotonic(), 0.0
         self._lock = threading.Lock()
         self._bar: Any = None
+        self._next_line = self._started + SHOW_AFTER
         self._is_shown = console is not None or sys.stderr.isatty()
 
     def __enter__(self) -> Self:
@@ -31,6 +38,7 @@ class Progress:
             Progress._outermost = self
         else:
             self._is_shown = False
+            self._next_line = math.inf
         return self
 
     def __exit__(
@@ -59,6 +67,11 @@ class Progress:
             self._open()
         if self._bar is not None:
             self._bar.update(0, completed=self._done, description=self._title)
+        elif Progress.in_lines and not self._is_shown and (now := time.monotonic()) >= self._next_line:
+            self._next_line = now + LINE_EVERY
+            after = f"after {now - self._started:,.0f} s"
+            sys.stderr.write(f"{self._title}: {self._done:,.0f} of {self._total:,.0f} {after}\n")
+            sys.stderr.flush()
 
     def _open(self) -> None:
         from rich.console import Console  # noqa: PLC0415  (only a terminal needs it)

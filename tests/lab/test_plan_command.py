@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from belated import cli, lab
+from belated import cli, lab, progress
 from belated.cli.plan import seconds
 from belated.errors import InvalidInput
 from belated.lab.plans import page
@@ -30,6 +30,19 @@ def invoke(*options: str) -> str:
     )
     assert result.exit_code == 0, result.output
     return result.output
+
+
+def test_progress_is_told_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "SHOW_AFTER", 0.0)
+    monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
+    monkeypatch.setattr(progress.Progress, "in_lines", False)
+    result = CliRunner().invoke(cli.app, [*WORDS, "--workers", "1", "--json"], catch_exceptions=False)
+    lines = result.stderr.splitlines()
+    assert [line.split(" after ")[0] for line in lines] == [
+        f"planned experiments: {done} of {len(lines)}" for done in range(1, len(lines) + 1)
+    ]
+    assert len(lines) >= 4
+    json.loads(result.stdout)
 
 
 def test_the_command_prints_the_answer_and_a_table_and_writes_a_report(tmp_path: Path) -> None:

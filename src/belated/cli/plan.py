@@ -16,6 +16,7 @@ from belated.cli.tables import print_cells
 from belated.errors import InvalidInput
 from belated.lab.plans import page
 from belated.lab.plans.settings import TUNINGS
+from belated.progress import Progress
 from belated.reports import pages
 
 UNITS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -70,6 +71,7 @@ def plan(
     )
     if out is not None:
         pages.prepare(out)
+    Progress.in_lines = True  # it may take minutes
     results = lab.plan(settings, workers=workers)
     if as_json:
         typer.echo(json.dumps(results.as_data(), indent=1, allow_nan=False))
