@@ -158,15 +158,23 @@ def test_requests_sent_ahead_are_answered_in_order_and_limited(port: int) -> Non
         assert to_the_end(caller).count(b"HTTP/1.1 ") <= MAX_PIPELINED + 1
 
 
+def refused(port: int, status: int) -> float:
+    """How many requests broke a limit of their connection and got this status, by the metrics."""
+    text = httpx.get(f"http://127.0.0.1:{port}/metrics", verify=NO_TLS, timeout=5).text
+    found = re.search(rf'^belated_connections_refused_total{{status="{status}"}} (\S+)$', text, re.MULTILINE)
+    return float(found[1]) if found else 0.0
+
+
 def test_nobody_can_fill_the_log(port: int, log: Path) -> None:
-    before = len(log.read_text().splitlines())
+    before, counted = len(log.read_text().splitlines()), refused(port, 400)
     for _ in range(500):
         assert status_of(port, b"junk\r\n\r\n") == 400
     time.sleep(1.2)
     lines = [json.loads(line) for line in log.read_text().splitlines()[before:]]
     assert {line["message"] for line in lines} == {"requests were refused"}
     assert len(lines) < 20
-    assert sum(line["by_status"].get("400", 0) for line in lines) >= 500
+    assert sum(line["by_status"].get("400", 0) for line in lines) in range(500, 510)  # each of them once
+    assert refused(port, 400) == counted + 500
 
 
 # -- too slow -------------------------------------------------------------------------------------------------------

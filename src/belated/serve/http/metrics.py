@@ -75,6 +75,12 @@ class Metrics:
             "Decision ids that callers sent, but that do not exist",
             self._service.misses.total,
         )
+        refused = CounterMetricFamily(
+            "belated_connections_refused", "Requests that broke a limit of their connection", labels=["status"]
+        )
+        for status, count in self._service.refused_connections.copy().items():
+            refused.add_metric([str(status)], count)
+        yield refused
         yield GaugeMetricFamily(
             "belated_clock_offset_seconds",
             "Seconds by which this machine's clock is ahead of the time that is used",

@@ -71,7 +71,7 @@ class Server(uvicorn.Server):
     """Uvicorn's server. Calls `ready` once it listens. Tells the service to end live streams at the first signal."""
 
     def __init__(self, service: Service, ready: Callable[[], None], plan: "Plan") -> None:
-        self._refused = Counter[int]()  # requests that broke a limit of their connection, by status
+        self._refused, self._logged = service.refused_connections, Counter[int]()  # by status
         protocol: Any = partial(Connection, limits=plan.limits, refused=self._refused)
         config = uvicorn.Config(
             build(service),
@@ -102,9 +102,10 @@ class Server(uvicorn.Server):
                     connection.check(now)
         if self._service.failed_for > LAST_WORDS:
             self._service.is_stopping = self.should_exit = True
-        if counter % REPORT_EVERY == 0 and self._refused:  # not each of them, because anybody could fill the disk
-            log.warning("requests were refused", extra={"by_status": dict(self._refused)})
-            self._refused.clear()
+        if counter % REPORT_EVERY == 0 and (new := self._refused - self._logged):
+            # not each of them, because anybody could fill the disk
+            log.warning("requests were refused", extra={"by_status": dict(new)})
+            self._logged = self._refused.copy()
         return await super().on_tick(counter)
 
     @contextmanager

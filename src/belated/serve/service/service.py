@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any, Final, Generic, NamedTuple, Self, TypeVar, final
@@ -93,6 +94,7 @@ class Service:
         self._reader = Reader(engine.journal, self._writer)
         self._recalling = Recalling(engine)
         self.misses = Misses()
+        self.refused_connections = Counter[int]()  # requests that broke a limit of their connection, by status
         self.views = ViewThread()
         self.is_stopping = False
 
