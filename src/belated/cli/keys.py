@@ -22,7 +22,8 @@ def create_key(
     scope: Annotated[str, typer.Option(help="decide, report or admin. admin may do everything.")],
     experiment: Annotated[str | None, typer.Option(help="Only for this experiment.")] = None,
     max_open: Annotated[
-        int | None, typer.Option(min=1, help="No more decisions while their experiment has so many open ones.")
+        int | None,
+        typer.Option(min=1, help="No more decisions while their experiment has so many open ones, whoever asked."),
     ] = None,
     rate: Annotated[float | None, typer.Option(min=0.001, help="Decisions and reports a second. More get 429.")] = None,
     store: Store = STORE,
