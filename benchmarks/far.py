@@ -19,7 +19,7 @@ from tests.support.service import Served
 ROUND_TRIP = 0.002  # seconds
 REPEATS = 5
 REPORTS, BATCH = 30_000, 10_000  # more decisions than one run can report
-OLDER = 200_000  # open decisions that are newer than those reported
+OLDER = 100_000  # open decisions that are newer than those reported
 BAR = 0.7
 UNKEYED = 'wrk.method = "POST"\n'
 REPORTED = """

@@ -77,9 +77,8 @@ def test_decisions_made_meanwhile_are_newer(driven: Driven) -> None:
 def test_an_outcome_that_comes_while_its_decision_is_recalled_counts_once(
     driven: Driven, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The decision is then remembered as open. The store refuses another first outcome, and the engine looks."""
     open, _ = restarted(driven)
-    find = SQLiteJournal.find
+    find, told = SQLiteJournal.find, list[Any]()
 
     def late(journal: SQLiteJournal, seqs: Sequence[int]) -> dict[int, Found]:
         found = find(journal, seqs)
@@ -87,10 +86,10 @@ def test_an_outcome_that_comes_while_its_decision_is_recalled_counts_once(
             told.append(driven.do(Tell([OutcomeReport(open[-1], "reward", 0.5)])))
         return found
 
-    told = list[Any]()
     monkeypatch.setattr(SQLiteJournal, "find", late)
     recall(driven)
     assert told == [[("applied", 0)]]
+    assert len(driven.engine.recent) == len(open) - 1
     assert driven.tell_all([OutcomeReport(open[-1], "reward", 0.5)]) == ["duplicate"]
     assert counts(driven, "two") == {"decisions": 50, "reported": 26}
 
@@ -131,16 +130,15 @@ def test_a_stop_does_not_wait_for_the_rest(driven: Driven, monkeypatch: pytest.M
 
 
 def test_another_history_is_not_recalled(driven: Driven, tmp_path: Path) -> None:
-    """After a failover the new connection may lead to a server that has lost the end."""
+    """After a failover the new connection may lead to a server that has other decisions under the same numbers."""
     restarted(driven)
-    one = Recalling(driven.engine)
-    driven.decide("one", 3)
-    one._mark = driven.engine.fold.tail.mark()
-    lost = SQLiteJournal(tmp_path / "lost.db")
-    driven.engine.journal.reader = lambda: lost  # type: ignore[method-assign]
-    one.start()
-    one._thread.join()
-    assert len(driven.engine.recent) == 3
+    (tmp_path / "other").mkdir()
+    other = Driven(tmp_path / "other", seed=2)
+    other.create("one")
+    other.decide("one", 200)
+    driven.engine.journal.reader = lambda: other.engine.journal  # type: ignore[method-assign]
+    recall(driven)
+    assert len(driven.engine.recent) == 0
 
 
 def test_a_store_that_is_near_is_not_read(driven: Driven, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -193,6 +193,16 @@ class JournalContract:
         journal.save(Snapshot(9, 2, b"\x00again\xff"))
         assert journal.snapshots()[0] == Snapshot(9, 2, b"\x00again\xff")
 
+    def test_many_decisions_are_found_by_their_numbers(self, journal: Journal) -> None:
+        filled(journal)
+        wanted = [1, 3, 4, 8, 99]
+        found = {entry.seq: entry for entry in journal.decided(wanted)}
+        known = {seq: one.decision for seq, one in journal.find(wanted).items()}
+        assert found.keys() == known.keys() == {3, 4}
+        used = ("at", "kind", "experiment", "round", "arm", "probability", "nonce", "seen")
+        for seq, entry in found.items():
+            assert [getattr(entry, name) for name in used] == [getattr(known[seq], name) for name in used]
+
     def test_a_snapshot_can_be_dropped(self, journal: Journal) -> None:
         journal.drop_snapshot(7)
         for seq in (7, 9):

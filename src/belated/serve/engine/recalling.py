@@ -14,6 +14,7 @@ import numpy as np
 
 from belated.arrays import Integers
 from belated.errors import StoreError, StoreUnreachable
+from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.fold import Fold
 from belated.serve.engine.engine import Engine
 from belated.serve.engine.recent import MOST
@@ -29,6 +30,11 @@ def open_decisions(fold: Fold) -> Integers:
     """Return the numbers of the newest open decisions, newest first."""
     waiting = [one.shared.waiting() for one in fold.experiments.values() if one.failure is None]
     return np.sort(np.concatenate([*waiting, NONE]))[::-1][:MOST]
+
+
+def is_open(experiment: Experiment, decision: int) -> bool:
+    """Whether no outcome of this decision was applied."""
+    return experiment.failure is None and experiment.shared.is_waiting(decision)
 
 
 @final
@@ -76,5 +82,7 @@ class Recalling:
 
     def _add(self, journal: Journal, seqs: Sequence[int]) -> bool:
         """Remember those that are still open. Returns False if there is no more room."""
-        found = journal.find(seqs).values()
-        return self._engine.recent.add_older(one.decision for one in found if one.outcome is None)
+        found, experiments = journal.decided(seqs), self._engine.fold.experiments
+        with self._engine.lock:  # so that no outcome is applied between the look and the note
+            open = [one for one in found if is_open(experiments[one.experiment], one.seq)]
+            return self._engine.recent.add_older(open)

@@ -99,6 +99,10 @@ class Journal(ABC):
     def find(self, seqs: Sequence[int]) -> dict[int, Found]:
         """Return the decisions with these numbers. Other numbers are left out."""
 
+    def decided(self, seqs: Sequence[int]) -> list[Entry]:
+        """Return the decisions with these numbers, perhaps without their requests. Faster than `find` for many."""
+        return [found.decision for found in self.find(seqs).values()]
+
     @abstractmethod
     def requested(self, requests: Sequence[Requested]) -> dict[Requested, list[Entry]]:
         """Return the decisions made for each of these requests, in order. Requests without decisions are left out."""

@@ -94,6 +94,7 @@ SELECT made.* FROM unnest($1::bigint[], $2::text[]) AS asked (experiment, reques
     {ENTRY} j WHERE j.experiment = asked.experiment AND j.request = asked.request ORDER BY position
 ) AS made
 """  # noqa: S608
+PLAIN: Final = "SELECT at, experiment, seq, round, arm, probability, nonce, seen FROM journal"
 DAMAGE: Final = {
     "the index {} is invalid. REINDEX it.": """
         SELECT indexrelid::regclass::text FROM pg_index
@@ -275,6 +276,10 @@ class PostgresJournal(SQLJournal):
     def find(self, seqs: Sequence[int]) -> dict[int, Found]:
         where = f"WHERE d.seq = ANY($1::bigint[]) AND d.kind = {DECIDED} ORDER BY d.seq"
         return {row[3]: found_of(row) for row in self._rows(f"{self.joined} {where}", (array("bigint", seqs),))}
+
+    def decided(self, seqs: Sequence[int]) -> list[Entry]:
+        rows = self._rows(f"{PLAIN} WHERE seq = ANY($1::bigint[]) AND kind = {DECIDED}", (array("bigint", seqs),))
+        return [Entry(row[0], EntryKind.DECIDED, *row[1:]) for row in rows]
 
     def snapshots(self) -> list[Snapshot]:
         return loaded(self._rows)
