@@ -87,6 +87,7 @@ def newer_version(path: Path) -> None:
     SQLiteJournal(path).close()
     with sqlite3.connect(path) as database:
         database.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+        database.execute(f"UPDATE compatible SET since = {SCHEMA_VERSION + 1}")  # noqa: S608
     database.close()
 
 

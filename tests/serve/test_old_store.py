@@ -14,6 +14,7 @@ from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.fold import VERSION
 from belated.serve.domain.settings import Settings, TuningChoice, stored_settings
 from belated.serve.engine.requests import Create
+from belated.serve.store.sqlite.schema import migrate
 from belated.serve.store.verify import verify
 from belated.tunings import Shadow
 from tests.support.engines import Driven, state
@@ -25,6 +26,7 @@ EXPECTED = json.loads((DATA / "store-of-november-2026.json").read_text())
 @pytest.fixture
 def old_store(tmp_path: Path) -> Driven:
     shutil.copy(DATA / "store-of-november-2026.db", tmp_path / "belated.db")
+    list(migrate(tmp_path / "belated.db"))
     return Driven(tmp_path)
 
 

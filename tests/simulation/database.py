@@ -2,13 +2,17 @@
 
 from bisect import bisect_right, insort
 from collections.abc import Callable, Sequence
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
+import msgspec
+
+from belated.errors import HistoryLost
 from belated.serve.domain.entries import Entry, EntryKind, with_seq
 from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import LOW_BITS, Mark, place_of
-from belated.serve.store.journal import Key
-from tests.support.memory_journal import unique
+from belated.serve.store.bases import is_removed_by
+from belated.serve.store.journal import Base, Key, Removal
+from tests.support.memory_journal import base_of, unique
 
 KEPT_SNAPSHOTS = 2
 
@@ -28,6 +32,34 @@ class Transaction:
         return self.entries[0].seq if self.entries else None
 
 
+class Prepared(NamedTuple):
+    """A state was saved for a base."""
+
+    state: Snapshot
+
+
+class Begun(NamedTuple):
+    """Entries up to a base are removed from now on."""
+
+    base: Base
+
+
+class Removed(NamedTuple):
+    """These entries were removed."""
+
+    seqs: tuple[int, ...]
+
+
+class Forgotten(NamedTuple):
+    """The Idempotency-Keys of these decisions were forgotten."""
+
+    seqs: tuple[int, ...]
+
+
+Change = Prepared | Begun | Removed | Forgotten
+AT_ONCE = 3  # decisions that are removed or forgotten by one transaction
+
+
 @final
 class Database:
     """What is committed, what is in progress, and the order of the commits, of which a failover may lose the last.
@@ -36,7 +68,7 @@ class Database:
     """
 
     def __init__(self) -> None:
-        self.log: list[tuple[Entry, ...] | Snapshot] = []  # in the order of the commits
+        self.log: list[tuple[Entry, ...] | Snapshot | Change] = []  # in the order of the commits
         self.drawn = 0  # the last number taken
         self.open: list[Transaction] = []
         self.foreign: list[int] = []  # of each open transaction of somebody else, the last number when it began
@@ -58,6 +90,8 @@ class Database:
         self.outcomes: dict[int, list[int]] = {}
         self.by_experiment: dict[int, list[int]] = {}
         self.snapshots: dict[int, Snapshot] = {}
+        self.bases: dict[int, Snapshot] = {}
+        self.removal: Base | None = None  # the base up to which entries are removed
 
     # -- transactions --------------------------------------------------------------------------------------------------
 
@@ -128,6 +162,67 @@ class Database:
         for seq in sorted(self.snapshots)[:-KEPT_SNAPSHOTS]:
             del self.snapshots[seq]
 
+    # -- bases and removals --------------------------------------------------------------------------------------------
+
+    def change(self, what: Change) -> None:
+        """Do what is no append, in a transaction of its own."""
+        self.log.append(what)
+        self._make(what)
+
+    def _make(self, what: Change) -> None:
+        if isinstance(what, Prepared):
+            self.bases[what.state.seq] = what.state
+        elif isinstance(what, Begun):
+            self.removal = what.base
+            self.bases = {seq: one for seq, one in self.bases.items() if seq >= what.base.seq}
+            self.drop_snapshots(what.base.entry)
+        elif isinstance(what, Removed):
+            for seq in what.seqs:
+                self._drop(self.entries.pop(seq))
+        else:
+            for seq in what.seqs:
+                entry = self.entries[seq]
+                self._drop_request(entry)
+                self.entries[seq] = msgspec.structs.replace(entry, request=None, position=None)
+
+    def _drop(self, entry: Entry) -> None:
+        self.order.remove(entry.seq)
+        self.by_experiment[entry.experiment].remove(entry.seq)
+        self._drop_request(entry)
+        if entry.decision is not None:
+            self.outcomes[entry.decision].remove(entry.seq)
+            self.uniques.discard(unique(entry) or ())
+
+    def _drop_request(self, entry: Entry) -> None:
+        if entry.kind is EntryKind.DECIDED and entry.request is not None:
+            self.uniques.discard(unique(entry) or ())
+            self.requests[entry.experiment, entry.request].remove(entry.seq)
+            if not self.requests[entry.experiment, entry.request]:
+                del self.requests[entry.experiment, entry.request]
+
+    def drop_snapshots(self, before: int) -> None:
+        """Drop the snapshots of earlier entries."""
+        self.snapshots = {seq: one for seq, one in self.snapshots.items() if seq >= before}
+
+    def base(self) -> Base | None:
+        """The base in force."""
+        return base_of(self.entries.values(), self.bases, self.removal)
+
+    def base_state(self, seq: int) -> bytes:
+        """The state of a base."""
+        return self.bases[seq].state if seq in self.bases else b""
+
+    def next_removed(self, what: Removal) -> tuple[int, ...]:
+        """What a removal takes next: some decisions with their outcomes, then outcomes without a decision."""
+        gone = [self.entries[seq] for seq in self.order if is_removed_by(what, self.entries[seq])]
+        made = [entry.seq for entry in gone if entry.kind is EntryKind.DECIDED][:AT_ONCE]
+        told = [entry.seq for entry in gone if entry.decision in made or not made]
+        return (*made, *told)
+
+    def next_forgotten(self, until: int) -> tuple[int, ...]:
+        """The next decisions with an Idempotency-Key."""
+        return tuple(seq for seq in self.order if seq <= until and self.entries[seq].request is not None)[:AT_ONCE]
+
     # -- what readers see ----------------------------------------------------------------------------------------------
 
     def horizon(self) -> int:
@@ -148,8 +243,16 @@ class Database:
         high = min(bisect_right(self.order, until), low + limit)
         return [self.entries[seq] for seq in self.order[low:high]]
 
+    def next_after(self, after: int, limit: int) -> list[Entry]:
+        """Entries that a reader sees, unless some of them may have been removed."""
+        if self.removal is not None and after < self.removal.seq:
+            raise HistoryLost(f"entries after {after} may be missing")
+        return self.after(after, self.horizon(), limit)
+
     def holds(self, mark: Mark) -> bool:
         """Whether the history of a mark is still there."""
+        if self.removal is not None and 0 < mark.newest.seq < self.removal.entry:
+            return False
         after = self.after(mark.since, mark.newest.seq, len(self.order))
         for place in (mark.newest, mark.witness, *mark.also):
             if place.seq and (place.seq not in self.entries or place_of(self.entries[place.seq]) != place):
@@ -188,7 +291,9 @@ class Database:
         for one in self.log:
             if isinstance(one, Snapshot):
                 self._keep_snapshot(one)
+            elif isinstance(one, Change):
+                self._make(one)
             else:
                 self._keep(one)
         self.drawn = self.last() + skipped
-        return [entry for one in gone if not isinstance(one, Snapshot) for entry in one]
+        return [entry for one in gone if not isinstance(one, Snapshot | Change) for entry in one]

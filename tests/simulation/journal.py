@@ -1,6 +1,6 @@
 """A connection to the simulated database, which keeps the contract of a journal."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import ClassVar, Protocol, TypeVar, final
 
 import msgspec
@@ -8,9 +8,9 @@ import msgspec
 from belated.errors import HistoryLost, StoreError, StoreUnreachable
 from belated.serve.domain.entries import Entry, EntryKind, Found
 from belated.serve.domain.fold import Snapshot
-from belated.serve.domain.history import Mark
-from belated.serve.store.journal import NO_MARK, Conflict, Journal, Key, Requested
-from tests.simulation.database import Database, Transaction
+from belated.serve.domain.history import Mark, place_of
+from belated.serve.store.journal import NO_MARK, Base, Conflict, Journal, Key, Removal, Requested
+from tests.simulation.database import Begun, Database, Forgotten, Prepared, Removed, Transaction
 from tests.support.memory_journal import EVENTS, OUTCOMES
 
 T = TypeVar("T")
@@ -91,7 +91,8 @@ class SimulatedJournal(Journal):
 
     def _begin_anew(self) -> None:
         """Check that the newest known entry still exists, as the journal in PostgreSQL does on a new connection."""
-        if self.newest is not None and self._database.entries.get(self.newest.seq) != self.newest:
+        known = None if self.newest is None else self._database.entries.get(self.newest.seq)
+        if self.newest is not None and (known is None or place_of(known) != place_of(self.newest)):
             raise HistoryLost(f"the store has lost entry {self.newest.seq}. Restart the service.")
         self._is_new = False
 
@@ -203,7 +204,7 @@ class SimulatedJournal(Journal):
         return self._call("named", do)
 
     def read(self, after: int, limit: int) -> list[Entry]:
-        page = self._call("read", lambda: self._database.after(after, self._database.horizon(), limit))
+        page = self._call("read", lambda: self._database.next_after(after, limit))
         if page:
             self._know(page[-1])
         return page
@@ -260,6 +261,38 @@ class SimulatedJournal(Journal):
             self._database.claimed_by = self
         return self._database.claimed_by is self
 
+    def left(self, after: int, until: int, limit: int) -> list[Entry]:
+        return self._call("left", lambda: self._database.after(after, until, limit))
+
+    # -- bases and removals --------------------------------------------------------------------------------------------
+
+    def drop_snapshots(self, before: int) -> None:
+        self._call("drop snapshots", lambda: self._database.drop_snapshots(before))
+
+    def prepare_base(self, state: Snapshot) -> None:
+        self._call("prepare base", lambda: self._database.change(Prepared(state)))
+
+    def base(self) -> Base | None:
+        return self._call("base", self._database.base)
+
+    def base_state(self, seq: int) -> bytes:
+        return self._call("base state", lambda: self._database.base_state(seq))
+
+    def begin_removal(self, base: Base) -> None:
+        self._call("begin removal", lambda: self._database.change(Begun(base)))
+
+    def remove(self, what: Removal) -> Iterator[int]:
+        if not self._may_write:
+            raise StoreError("this connection only reads")
+        while gone := self._call("remove", lambda: self._database.next_removed(what)):
+            self._call("remove", lambda gone=gone: self._database.change(Removed(gone)))  # type: ignore[misc]
+            yield len(gone)
+
+    def forget_requests(self, until: int) -> Iterator[int]:
+        while gone := self._call("forget", lambda: self._database.next_forgotten(until)):
+            self._call("forget", lambda gone=gone: self._database.change(Forgotten(gone)))  # type: ignore[misc]
+            yield len(gone)
+
     # -- the rest of the contract, without faults ----------------------------------------------------------------------
 
     def add_key(self, key: Key) -> None:
@@ -275,7 +308,13 @@ class SimulatedJournal(Journal):
     def keys(self) -> list[Key]:
         return sorted(self._database.keys.values(), key=lambda key: key.created_at)
 
-    def fill(self, entries: Iterable[Entry], snapshots: Sequence[Snapshot], keys: Sequence[Key]) -> None:
+    def fill(
+        self,
+        entries: Iterable[Entry],
+        snapshots: Sequence[Snapshot],
+        keys: Sequence[Key],
+        base: tuple[Base, bytes] | None = None,
+    ) -> None:
         database = self._database
         if database.entries or database.snapshots or database.keys:
             raise StoreError("the store is not empty. Choose another.")
@@ -284,6 +323,9 @@ class SimulatedJournal(Journal):
         database.open.append(copied)
         database.commit(copied)
         database.drawn = database.last()
+        if base is not None:
+            database.change(Prepared(Snapshot(base[0].seq, base[0].version, base[1])))
+            database.change(Begun(base[0]))
         for snapshot in snapshots:
             database.save(snapshot)
         for key in keys:

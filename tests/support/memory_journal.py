@@ -1,18 +1,20 @@
 """A journal in memory, the smallest store that keeps the contract."""
 
 import copy
+import hashlib
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, ClassVar, final
 
 import msgspec
 
 from belated.errors import HistoryLost, StoreError
-from belated.serve.domain.entries import Entry, EntryKind, Found
+from belated.serve.domain.entries import Entry, EntryKind, Found, with_seq
 from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import LOW_BITS, Mark, place_of
-from belated.serve.store.journal import NO_MARK, Conflict, Journal, Key, Requested
+from belated.serve.store.bases import is_removed_by
+from belated.serve.store.journal import NO_MARK, Base, Conflict, Journal, Key, Removal, Requested
 
 OUTCOMES = (EntryKind.REPORTED, EntryKind.EXPIRED, EntryKind.LATE, EntryKind.AMENDED)
 EVENTS = (EntryKind.CREATED, EntryKind.ARMS, EntryKind.CLOSED)
@@ -26,6 +28,8 @@ class MemoryStore:
         self.entries: list[Entry] = []
         self.snapshots: dict[int, Snapshot] = {}
         self.keys: dict[str, Key] = {}
+        self.bases: dict[int, Snapshot] = {}
+        self.removal: Base | None = None  # the base up to which entries are removed
         self.claimed_by: MemoryJournal | None = None
 
 
@@ -41,6 +45,17 @@ def unique(entry: Entry) -> tuple[Any, ...] | None:
     if entry.kind in OUTCOMES:
         return "outcome", entry.decision, entry.revision
     return None if entry.revision is None else ("event", entry.experiment, entry.revision)
+
+
+def base_of(entries: Iterable[Entry], bases: Mapping[int, Snapshot], removal: Base | None) -> Base | None:
+    """The base in force."""
+    named = [entry for entry in entries if entry.kind is EntryKind.BASE]
+    if not named:
+        return None
+    entry = max(named, key=lambda one: (one.seen or 0, -one.seq))
+    state = bases[entry.seen or 0]
+    digest, is_removing = hashlib.sha256(state.state).digest(), removal is not None and removal.seq == state.seq
+    return Base(state.seq, entry.seq, entry.at, state.version, "test", digest, is_removing)
 
 
 class MemoryJournal(Journal):
@@ -62,8 +77,7 @@ class MemoryJournal(Journal):
             if (own := unique(entry)) in taken:
                 raise Conflict
             taken |= {own} - {None}
-            experiment = seq if entry.kind is EntryKind.CREATED else entry.experiment
-            written.append(msgspec.structs.replace(entry, seq=seq, experiment=experiment))
+            written.append(with_seq(entry, seq))
         self._store.entries += written
         return [entry.seq for entry in written]
 
@@ -72,6 +86,8 @@ class MemoryJournal(Journal):
         return entries[bisect_right(entries, after, key=seq_of) : bisect_right(entries, until, key=seq_of)]
 
     def confirms(self, mark: Mark) -> bool:
+        if self._store.removal is not None and 0 < mark.newest.seq < self._store.removal.entry:
+            return False
         after, needed = self._between(mark.since, mark.newest.seq), {mark.newest, mark.witness, *mark.also}
         known = [one for place in needed for one in self._between(place.seq - 1, place.seq)]
         sums = len(after), sum(entry.seq for entry in after), sum(entry.at & LOW_BITS for entry in after)
@@ -85,6 +101,8 @@ class MemoryJournal(Journal):
         return {name: known[name] for name in names if name in known}
 
     def read(self, after: int, limit: int) -> list[Entry]:
+        if self._store.removal is not None and after < self._store.removal.seq:
+            raise HistoryLost(f"entries after {after} may be missing")
         return [entry for entry in self._store.entries if entry.seq > after][:limit]
 
     def find(self, seqs: Sequence[int]) -> dict[int, Found]:
@@ -136,6 +154,39 @@ class MemoryJournal(Journal):
     def drop_snapshot(self, seq: int) -> None:
         self._store.snapshots.pop(seq, None)
 
+    def drop_snapshots(self, before: int) -> None:
+        self._store.snapshots = {seq: one for seq, one in self._store.snapshots.items() if seq >= before}
+
+    def left(self, after: int, until: int, limit: int) -> list[Entry]:
+        return self._between(after, until)[:limit]
+
+    def prepare_base(self, state: Snapshot) -> None:
+        self._store.bases[state.seq] = state
+
+    def base(self) -> Base | None:
+        return base_of(self._store.entries, self._store.bases, self._store.removal)
+
+    def base_state(self, seq: int) -> bytes:
+        return self._store.bases[seq].state if seq in self._store.bases else b""
+
+    def begin_removal(self, base: Base) -> None:
+        self._store.removal = base
+        self._store.bases = {seq: one for seq, one in self._store.bases.items() if seq >= base.seq}
+        self.drop_snapshots(base.entry)
+
+    def remove(self, what: Removal) -> Iterator[int]:
+        if not self._may_write:
+            raise StoreError("this connection only reads")
+        before = self._store.entries
+        self._store.entries = [entry for entry in before if not is_removed_by(what, entry)]
+        yield len(before) - len(self._store.entries)
+
+    def forget_requests(self, until: int) -> Iterator[int]:
+        for index, entry in enumerate(self._store.entries):
+            if entry.seq <= until and entry.request is not None:
+                self._store.entries[index] = msgspec.structs.replace(entry, request=None, position=None)
+                yield 1
+
     def add_key(self, key: Key) -> None:
         self._store.keys[key.id] = key
 
@@ -149,10 +200,19 @@ class MemoryJournal(Journal):
     def keys(self) -> list[Key]:
         return sorted(self._store.keys.values(), key=lambda key: key.created_at)
 
-    def fill(self, entries: Iterable[Entry], snapshots: Sequence[Snapshot], keys: Sequence[Key]) -> None:
+    def fill(
+        self,
+        entries: Iterable[Entry],
+        snapshots: Sequence[Snapshot],
+        keys: Sequence[Key],
+        base: tuple[Base, bytes] | None = None,
+    ) -> None:
         self._store.entries = list(entries)
         self._store.snapshots = {one.seq: one for one in snapshots}
         self._store.keys = {key.id: key for key in keys}
+        if base is not None:
+            self._store.removal, state = base
+            self._store.bases = {base[0].seq: Snapshot(base[0].seq, base[0].version, state)}
 
     def size(self) -> int:
         return len(msgspec.msgpack.encode(self._store.entries))

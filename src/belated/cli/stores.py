@@ -1,6 +1,7 @@
 """The commands `belated migrate`, `belated copy`, `belated restore` and `belated verify`."""
 
 from contextlib import closing
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +12,7 @@ from belated.cli.store_option import STORE, Store, StoreFile, existing, require_
 from belated.progress import Progress
 
 if TYPE_CHECKING:
+    from belated.serve.store.journal import Base
     from belated.serve.store.verify import VerifyResult
 
 
@@ -81,6 +83,15 @@ def found(verdict: "VerifyResult") -> str:
     return f"no snapshot of this release to compare: {what}"
 
 
+def said_of_base(base: "Base", left: int) -> str:
+    """Say what was not folded again."""
+    written = datetime.fromtimestamp(base.at / 1e6, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return (
+        f"The state after entry {base.seq:,} was written on {written} by Belated {base.release}, and is whole. Entries "
+        f"before it were archived or erased, so they were not folded again. {left:,} of them are left."
+    )
+
+
 @app.command()
 def verify(store: Store = STORE) -> None:
     """Rebuild the state from the journal and compare it bit for bit with what was saved. Exit code 1 if they differ."""
@@ -96,6 +107,8 @@ def verify(store: Store = STORE) -> None:
         soft_wrap=True,
         highlight=False,
     )
+    if verdict.base is not None:
+        console.print(said_of_base(verdict.base, verdict.left), soft_wrap=True, highlight=False)
     if verdict.unchecked:
         note = f"{verdict.unchecked:,} decisions were drawn from states that are too old to check their probabilities"
         console.print(note, soft_wrap=True, highlight=False)

@@ -12,4 +12,6 @@ try:
 except ImportError as error:
     raise ImportError(missing(error.name, "testing")) from error
 
-pytest.register_assert_rewrite("belated.testing.journal_contract", "belated.testing.learner_contract")
+pytest.register_assert_rewrite(
+    "belated.testing.journal_contract", "belated.testing.removal_contract", "belated.testing.learner_contract"
+)

@@ -15,6 +15,7 @@ from belated.serve.domain.history import Mark, Tail, place_of
 from belated.serve.store import journal as journals
 from belated.serve.store.journal import Conflict, Journal, Key
 from belated.testing.entries import created, decided, event, filled, outcome
+from belated.testing.removal_contract import RemovalContract
 
 OpenStore = Callable[[], Journal]
 READ_TIMEOUT: Final = 10.0  # seconds for others' transactions to end
@@ -31,7 +32,7 @@ def readable(journal: Journal, after: int, limit: int) -> list[Entry]:
         time.sleep(0.01)
 
 
-class JournalContract:
+class JournalContract(RemovalContract):
     """Tests that every journal must pass. A subclass overrides the fixture `open_store`."""
 
     @pytest.fixture

@@ -20,6 +20,7 @@ class EntryKind(IntEnum):
     AMENDED = 6  # the outcome was corrected
     ARMS = 7  # arms were added or retired, as the body says
     CLOSED = 8  # no more decisions
+    BASE = 9  # the state after the entry `seen` is in the store, so entries up to it may be removed
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

@@ -12,7 +12,9 @@ from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.failures import OtherRelease
 from belated.serve.domain.history import Tail
 
-VERSION: Final = 10  # a snapshot of another version is not used, and the whole journal is read instead
+# A snapshot of another version is not used, and the journal is read instead. A base cannot be done without. So who
+# raises this must also let `restore` read the states of version 10 and later (tests/serve/test_bases.py).
+VERSION: Final = 10
 
 # errors of the store or of this process. They say nothing about an experiment, and other servers may not have them
 NOT_ITS_OWN: Final = (StoreError, MemoryError, RecursionError)
@@ -57,7 +59,7 @@ class Fold:
             inspect(batch)
             if kind is EntryKind.CREATED:
                 self._create(batch[0])
-            else:
+            elif kind is not EntryKind.BASE:  # which says that this state was saved, and changes only the tail
                 self._change(self._of(batch[0], number), batch)
             self.seq, self.at = batch[-1].seq, max(self.at, *(entry.at for entry in batch))
             self.tail.add(batch)
@@ -104,8 +106,15 @@ class Fold:
 
     def snapshot(self) -> Snapshot:
         """Return the whole state as bytes."""
+        return self._saved(self.tail)
+
+    def base(self) -> Snapshot:
+        """Return the whole state as bytes that need no earlier entry of the journal."""
+        return self._saved(Tail.after_base(self.seq))
+
+    def _saved(self, tail: Tail) -> Snapshot:
         states = [experiment.state() for experiment in self.experiments.values()]
-        state = {"at": self.at, "tail": self.tail.state(), "experiments": states}
+        state = {"at": self.at, "tail": tail.state(), "experiments": states}
         return Snapshot(self.seq, VERSION, msgspec.msgpack.encode(state))
 
 
@@ -118,8 +127,8 @@ def restore(snapshot: Snapshot) -> Fold:
         state: dict[str, Any] = msgspec.msgpack.decode(snapshot.state)
         fold.seq = fold.restored = snapshot.seq
         fold.at, fold.tail = state["at"], Tail.restore(state["tail"])
-        if fold.tail.newest.seq != fold.seq:
-            raise SnapshotError(f"it is called that of entry {fold.seq}, but is of entry {fold.tail.newest.seq}")
+        if (newest := fold.tail.newest.seq or fold.tail.since) != fold.seq:  # a base knows no newest entry
+            raise SnapshotError(f"it is called that of entry {fold.seq}, but is of entry {newest}")
         for one in state["experiments"]:
             fold._add(Experiment.restore(one))
     except SnapshotError:

@@ -6,6 +6,9 @@ moment. It keeps all earlier ones. Numbers are committed in any order, so it may
 A decision was written after its server had applied all entries up to `seen`. So if the decision is still there, these
 entries are too. The witness is the applied decision with the largest `seen`. Only the few entries after that can be
 lost without it, so they are counted and summed.
+
+A base is a witness too, because its state was folded from all entries up to its `seen`. Any of these may be removed
+after it, so nothing that is kept here speaks of them any longer.
 """
 
 from collections import deque
@@ -49,6 +52,13 @@ class Tail:
         self._count = self._seqs = self._times = 0
         self._oldest = 0  # the witness must have seen at least this entry, because older ones are only in the sums
 
+    @classmethod
+    def after_base(cls, seq: int) -> Self:
+        """Return the tail of a state that was saved as a base. It says nothing of the entries up to there."""
+        tail = cls()
+        tail.since = seq
+        return tail
+
     def add(self, batch: Sequence[Entry]) -> None:
         """Add the entries that were applied last. Decisions among them have the same `seen`."""
         for entry in batch:
@@ -62,6 +72,8 @@ class Tail:
         seen = first.seen or 0
         if first.kind is EntryKind.DECIDED and max(self.since, self._oldest - 1) < seen < first.seq:
             self._begin_after(place_of(first), seen)
+        elif first.kind is EntryKind.BASE and self.since <= seen:  # entries up to `seen` may be removed from now on
+            self._begin_after(place_of(first), seen if seen >= self._oldest else first.seq)
         while len(self._recent) > MOST_RECENT:
             self._oldest = self._recent.popleft()[0]
 

@@ -72,6 +72,7 @@ class RecentDecisions:
 
     def __init__(self) -> None:
         self._blocks: list[Block] = []  # in the order of their decisions
+        self._forgotten = 0  # decisions up to this number are not remembered
         self._lock = Lock()
 
     def __len__(self) -> int:
@@ -83,6 +84,8 @@ class RecentDecisions:
             for entry in entries:
                 if entry.kind is EntryKind.DECIDED:
                     self._newest().add(entry)
+                elif entry.kind is EntryKind.BASE:
+                    self._forget(entry.seen or 0)
                 elif entry.decision is not None and (block := self._of(entry.decision)) is not None:
                     block.end(entry.decision)
                     if not block:
@@ -90,13 +93,21 @@ class RecentDecisions:
 
     def add_older(self, decisions: Iterable[Entry]) -> bool:
         """Add decisions that are older than all others, and open. Returns False if there is no more room."""
-        block = Block(sorted(decisions, key=attrgetter("seq")))
         with self._lock:
+            block = Block(sorted((one for one in decisions if one.seq > self._forgotten), key=attrgetter("seq")))
             if len(self) + len(block) > MOST:
                 return False
             if block:
                 self._blocks.insert(0, block)
             return True
+
+    def _forget(self, until: int) -> None:
+        """Forget decisions up to this number, also ones that are added later. They may be removed from the store."""
+        self._forgotten = max(self._forgotten, until)
+        kept = [block for block in self._blocks if block.seqs[-1] > until]
+        if kept and kept[0].seqs[0] <= until:
+            kept[0] = Block(one for seq in kept[0].seqs if seq > until and (one := kept[0].get(seq)) is not None)
+        self._blocks = [block for block in kept if block]
 
     def _newest(self) -> Block:
         """Return the block for new decisions. Drops the oldest ones if there are too many."""

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from belated.serve.domain.entries import Entry
 from belated.serve.domain.fold import VERSION
-from belated.serve.store.journal import Journal, entries
+from belated.serve.store.journal import Base, Journal, entries, left
+from belated.serve.store.loading import check
 
 
 class Copied(NamedTuple):
@@ -16,18 +17,31 @@ class Copied(NamedTuple):
     keys: int
 
 
+def everything(source: Journal, base: Base | None, last: int) -> Iterator[Entry]:
+    """Yield the entries that are left before the base, and all after it."""
+    begin = 0 if base is None else base.seq
+    yield from left(source, begin)
+    yield from entries(source, begin, last)
+
+
 def copy(source: Journal, destination: Journal, progress: Callable[[int], object] = lambda _: None) -> Copied:
     """Copy the present contents in one step. The source may be written meanwhile."""
-    last, count = source.last(), 0
-    snapshots = [one for one in source.snapshots() if one.seq <= last and one.version == VERSION]
+    last, count, base = source.last(), 0, source.base()
+    least = 0 if base is None else base.entry
+    snapshots = [one for one in source.snapshots() if least <= one.seq <= last and one.version == VERSION]
     keys = source.keys()
 
     def stream() -> Iterator[Entry]:
         nonlocal count
-        for count, entry in enumerate(entries(source, until=last), 1):
+        for count, entry in enumerate(everything(source, base, last), 1):
             yield entry
             if count % 100 == 0:
                 progress(entry.seq)
 
-    destination.fill(stream(), snapshots, keys)
+    if base is None:
+        destination.fill(stream(), snapshots, keys)
+    else:
+        state = source.base_state(base.seq)
+        check(base, state)
+        destination.fill(stream(), snapshots, keys, (base, state))
     return Copied(count, len(snapshots), len(keys))

@@ -38,6 +38,31 @@ class Key(NamedTuple):
     revoked_at: int | None = None
 
 
+class Base(NamedTuple):
+    """A saved state that stands for all entries up to `seq`. Any of these may be removed, except events."""
+
+    seq: int  # the last entry of the state
+    entry: int  # the entry of kind BASE that has put it in force
+    at: int  # when that was, in microseconds since 1970
+    version: int  # of the state
+    release: str  # that wrote it
+    digest: bytes  # SHA-256 of the state
+    is_removing: bool  # whether entries may be missing already
+
+
+class Removal(NamedTuple):
+    """What to remove. Only entries up to `until` go, which must be the number of the base in force.
+
+    Exactly one of the others says which decisions go, with all their outcomes. Outcomes whose decision went before
+    them go too.
+    """
+
+    until: int
+    experiments: tuple[int, ...] | None = None  # all decisions of these experiments
+    decisions_until: int = 0  # all decisions up to this number
+    decisions: tuple[int, ...] = ()  # these decisions
+
+
 Requested = tuple[int, str]  # an experiment, and the Idempotency-Key that decisions of it were asked with
 
 
@@ -55,7 +80,8 @@ class Journal(ABC):
     def append(self, entries: Sequence[Entry], mark: Mark = NO_MARK) -> list[int]:
         """Write all entries in one durable step, or none. Return their numbers, which rise but may have gaps.
 
-        Raises HistoryLost and writes nothing if the store does not hold what the mark says.
+        Raises HistoryLost and writes nothing if the store does not hold what the mark says, or if entries are being
+        removed and the mark's newest entry is before the base that allows it.
 
         Raises Conflict if a unique value exists already or comes twice. These are unique: the name of an experiment
         (in its body), (experiment, request, position) of decisions, (decision, revision) of outcomes, and
@@ -93,7 +119,14 @@ class Journal(ABC):
 
     @abstractmethod
     def read(self, after: int, limit: int) -> list[Entry]:
-        """Return the next entries in order. No entry appears later before one that was returned."""
+        """Return the next entries in order. No entry appears later before one that was returned.
+
+        Raises HistoryLost if entries after this one may be missing because their removal has begun.
+        """
+
+    @abstractmethod
+    def left(self, after: int, until: int, limit: int) -> list[Entry]:
+        """Return the next entries in order that are left, up to the number `until`. Others may have been removed."""
 
     @abstractmethod
     def find(self, seqs: Sequence[int]) -> dict[int, Found]:
@@ -147,6 +180,49 @@ class Journal(ABC):
         """Drop the snapshot after this entry, if there is one."""
 
     @abstractmethod
+    def drop_snapshots(self, before: int) -> None:
+        """Drop the snapshots of earlier entries than this one."""
+
+    @abstractmethod
+    def prepare_base(self, state: Snapshot) -> None:
+        """Save the state of a base in small parts. It comes into force with an entry of kind BASE, whose `seen` is
+        its number. An entry may only say so of a base that was saved before.
+        """
+
+    @abstractmethod
+    def base(self) -> Base | None:
+        """Return the base in force, which is the one with the largest number. None if there is none.
+
+        Raises StoreError if an entry names a base that is not there.
+        """
+
+    @abstractmethod
+    def base_state(self, seq: int) -> bytes:
+        """Return the state of a base, or nothing if it is not there."""
+
+    @abstractmethod
+    def begin_removal(self, base: Base) -> None:
+        """Note that entries up to this base are removed from now on. Drop earlier bases, and snapshots before it."""
+
+    @abstractmethod
+    def remove(self, what: Removal) -> Iterator[int]:
+        """Remove entries in small transactions. Yields how many were removed by each. Events stay.
+
+        A decision goes together with its outcomes up to `until`. So nobody finds it without them.
+        """
+
+    @abstractmethod
+    def forget_requests(self, until: int) -> Iterator[int]:
+        """Forget the Idempotency-Keys of decisions up to this number, in small transactions.
+
+        Yields how many were forgotten by each. The store remembers how far it has come.
+        """
+
+    def scrub(self) -> None:
+        """Overwrite what was removed, as far as that is possible while the store is in use."""
+        return
+
+    @abstractmethod
     def add_key(self, key: Key) -> None:
         """Save a key."""
 
@@ -159,8 +235,17 @@ class Journal(ABC):
         """Return all keys, oldest first, including revoked ones."""
 
     @abstractmethod
-    def fill(self, entries: Iterable[Entry], snapshots: Sequence[Snapshot], keys: Sequence[Key]) -> None:
-        """Copy all of these into an empty store, or nothing. Entries keep their numbers, and later numbers follow."""
+    def fill(
+        self,
+        entries: Iterable[Entry],
+        snapshots: Sequence[Snapshot],
+        keys: Sequence[Key],
+        base: tuple[Base, bytes] | None = None,
+    ) -> None:
+        """Copy all of these into an empty store, or nothing. Entries keep their numbers, and later numbers follow.
+
+        The base comes with its state. Entries up to it may be missing.
+        """
 
     @abstractmethod
     def size(self) -> int:
@@ -190,6 +275,14 @@ def entries(journal: Journal, after: int = 0, until: int | None = None) -> Itera
             if until is not None and entry.seq > until:
                 return
             yield entry
+        after = page[-1].seq
+
+
+def left(journal: Journal, until: int) -> Iterator[Entry]:
+    """Yield the entries up to `until` that were not removed, in order."""
+    after = 0
+    while page := journal.left(after, until, PAGE):
+        yield from page
         after = page[-1].seq
 
 

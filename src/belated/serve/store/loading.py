@@ -1,21 +1,28 @@
-"""Loads the state from a store: the newest snapshot, then the rest of the journal."""
+"""Loads the state from a store: the newest snapshot or the base, then the rest of the journal."""
 
+import hashlib
 import logging
 from collections.abc import Callable
+from typing import Final
 
-from belated.errors import SnapshotError, StoreError, StoreUnreachable
+from belated.errors import HistoryLost, SnapshotError, StoreError, StoreUnreachable
 from belated.serve.domain.fold import Fold, Snapshot, restore
-from belated.serve.store.journal import PAGE, Journal
+from belated.serve.store.journal import PAGE, Base, Journal
 
+MOST_STARTS: Final = 3  # times that a removal may begin while the state is loaded
 log = logging.getLogger("belated.store")
 
 
 def newest(journal: Journal, drop: Callable[[int], None] = lambda _: None) -> Fold:
-    """Restore the newest snapshot that is readable and of this journal's history, or return an empty state.
+    """Restore the newest snapshot that is readable and of this journal's history. Without one, begin at the base.
 
-    `drop` is called with the entry of each snapshot that is of another history.
+    A snapshot from before the base's entry is never used, because entries after it may be missing. `drop` is called
+    with the entry of each snapshot that is of another history.
     """
+    base = journal.base()
     for snapshot in _saved(journal):
+        if base is not None and snapshot.seq < base.entry:
+            continue
         try:
             fold = restore(snapshot)
             if not journal.confirms(fold.tail.mark()):
@@ -25,7 +32,31 @@ def newest(journal: Journal, drop: Callable[[int], None] = lambda _: None) -> Fo
             log.warning("a snapshot is not used", extra={"entry": snapshot.seq, "reason": str(error)})
         else:
             return fold
-    return Fold()
+    return Fold() if base is None else begin_at(base, journal)
+
+
+def begin_at(base: Base, journal: Journal) -> Fold:
+    """Restore the state of a base. Raises StoreError if it is damaged, because nothing can be used in its place."""
+    state = journal.base_state(base.seq)
+    if not state and journal.base() != base:
+        raise HistoryLost(f"the state after entry {base.seq} was replaced by a later one. Restart.")
+    check(base, state)
+    try:
+        return restore(Snapshot(base.seq, base.version, state))
+    except SnapshotError as error:
+        raise StoreError(
+            f"the state after entry {base.seq} cannot be read: {error}. It was written by Belated {base.release}. "
+            "Use that release, or one that can read it."
+        ) from error
+
+
+def check(base: Base, state: bytes) -> None:
+    """Raise StoreError if the state of a base is damaged."""
+    if hashlib.sha256(state).digest() != base.digest:
+        raise StoreError(
+            f"the state after entry {base.seq} is damaged, and the entries before it are not all in the store. "
+            "Restore a backup, as docs/deployment.md says."
+        )
 
 
 def _saved(journal: Journal) -> list[Snapshot]:
@@ -64,10 +95,20 @@ def load_to_serve(journal: Journal) -> Fold:
 
 
 def load(journal: Journal, drop: Callable[[int], None] = lambda _: None) -> Fold:
-    """Load the newest readable snapshot and apply the entries after it. `drop` is as for `newest`.
+    """Load the newest readable snapshot or the base, and apply the entries after it. `drop` is as for `newest`.
 
-    Stops at the first page that is not full, because other servers may write all the time.
+    Stops at the first page that is not full, because other servers may write all the time. If entries that it needs
+    are removed meanwhile, it begins again at the base that allows it.
     """
+    for _ in range(MOST_STARTS - 1):
+        try:
+            return _load(journal, drop)
+        except HistoryLost as error:
+            log.warning("the state is loaded again", extra={"reason": str(error)})
+    return _load(journal, drop)
+
+
+def _load(journal: Journal, drop: Callable[[int], None]) -> Fold:
     fold = newest(journal, drop)
     while page := journal.read(fold.seq, PAGE):
         fold.apply(page)

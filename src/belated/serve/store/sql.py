@@ -5,11 +5,26 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
+from belated import __version__
 from belated.errors import StoreError
 from belated.serve.domain.entries import COLUMNS, Entry, EntryKind, Found
 from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import LOW_BITS, Mark
-from belated.serve.store.journal import Journal, Key, Requested
+from belated.serve.store.bases import (
+    IN_FORCE_INDEX,
+    NOT_BEHIND,
+    PART,
+    REMOVED,
+    STATE,
+    Statement,
+    beginning,
+    complete,
+    forgetting,
+    in_force,
+    removing,
+)
+from belated.serve.store.bases import saving as saving_base
+from belated.serve.store.journal import Base, Journal, Key, Removal, Requested
 
 CREATED: Final = int(EntryKind.CREATED)
 DECIDED: Final = int(EntryKind.DECIDED)
@@ -23,15 +38,19 @@ CREATE INDEX events ON journal (experiment, seq) WHERE body IS NOT NULL;
 ONE_EVENT: Final = """
 CREATE UNIQUE INDEX one_event ON journal (experiment, revision) WHERE body IS NOT NULL AND revision IS NOT NULL;
 """
-READING_INDEXES: Final = {"outcomes": "ON journal (experiment, seq) WHERE decision IS NOT NULL"}
+READING_INDEXES: Final = {
+    "outcomes": "ON journal (experiment, seq) WHERE decision IS NOT NULL",
+    "in_force": IN_FORCE_INDEX,
+}
 """Indexes that only make reading faster. A store without them works, so they need no version of the schema."""
 # Statements name their columns, because a newer release may have added some to a store in use.
 ENTRY: Final = f"SELECT {', '.join(COLUMNS)} FROM journal"  # noqa: S608
+LEFT: Final = "seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3"
+NEXT_ENTRY: Final = f"SELECT {', '.join(COLUMNS)}, {REMOVED} FROM journal"  # noqa: S608  # for `entries_after`
 FOUND: Final = (
     f"SELECT {', '.join(f'd.{name}' for name in COLUMNS)}, {', '.join(f'o.{name}' for name in COLUMNS)} "  # noqa: S608
     "FROM journal d LEFT JOIN"
 )
-PART: Final = 1 << 20  # bytes of a snapshot in one row, so that no transaction takes long
 SAVE_PART: Final = """
 INSERT INTO snapshot_parts (seq, number, state) VALUES ($1, $2, $3)
 ON CONFLICT (seq, number) DO UPDATE SET state = excluded.state
@@ -50,6 +69,10 @@ DROP_SNAPSHOT: Final = tuple(
     for table in ("saved_snapshots", "snapshot_parts")
 )
 SAVED: Final = "SELECT seq, version, parts FROM saved_snapshots ORDER BY seq DESC"
+DROP_SNAPSHOTS: Final = tuple(
+    f"DELETE FROM {table} WHERE seq < $1"  # noqa: S608
+    for table in ("saved_snapshots", "snapshot_parts")
+)
 PARTS: Final = "SELECT state FROM snapshot_parts WHERE seq = $1 AND number < $2 ORDER BY number"
 NEWEST_SAVED: Final = "SELECT coalesce(max(seq), 0) FROM saved_snapshots"
 ADD_KEY: Final = f"INSERT INTO keys ({', '.join(Key._fields)}) VALUES ($1, $2, $3, $4, $5, $6)"  # noqa: S608
@@ -67,6 +90,11 @@ def entry_of(row: Sequence[Any]) -> Entry:
         raise StoreError(
             f"entry {row[3]} has the kind {row[1]}, which this release does not know. Use a newer release."
         ) from None
+
+
+def entries_after(after: int, rows: Sequence[Sequence[Any]]) -> list[Entry]:
+    """Return the entries in rows of NEXT_ENTRY. Raises HistoryLost if some of them may be missing."""
+    return [entry_of(row[:-1]) for row in complete(rows, after)]
 
 
 def found_of(row: Sequence[Any]) -> Found:
@@ -101,7 +129,7 @@ def is_held(first: int = 1) -> str:
     return f"""
     (SELECT count(*) = ${n_after} AND coalesce(sum(seq), 0) = ${seqs} AND coalesce(sum(at & {LOW_BITS}), 0) = ${times}
      FROM journal WHERE seq > ${since} AND seq <= ${newest})
-    AND (${newest} = 0 OR {entry.format(newest, at, nonce)})
+    AND (${newest} = 0 OR ({entry.format(newest, at, nonce)} AND {NOT_BEHIND.format(f"${newest}")}))
     AND (${witness} = 0 OR {entry.format(witness, witness_at, witness_nonce)})
     """  # noqa: S608
 
@@ -134,6 +162,36 @@ class SQLJournal(Journal):
 
     def _entries(self, where: str, *values: Any) -> list[Entry]:
         return list(map(entry_of, self._rows(f"{ENTRY} WHERE {where}", values)))
+
+    @abstractmethod
+    def _commit(self, statements: Sequence[Statement]) -> list[int]:
+        """Run statements in one transaction. Returns how many rows each has changed. Raises StoreError."""
+
+    def left(self, after: int, until: int, limit: int) -> list[Entry]:
+        return self._entries(LEFT, after, until, limit)
+
+    def prepare_base(self, state: Snapshot) -> None:
+        for statements in saving_base(state, __version__):
+            self._commit(statements)
+
+    def base(self) -> Base | None:
+        return in_force(self._rows)
+
+    def base_state(self, seq: int) -> bytes:
+        return b"".join(row[0] for row in self._rows(STATE, (seq,)))
+
+    def begin_removal(self, base: Base) -> None:
+        for statements in beginning(base, self._rows):
+            self._commit(statements)
+        self.drop_snapshots(base.entry)
+
+    def remove(self, what: Removal) -> Iterator[int]:
+        for statements in removing(what, self._rows):
+            yield sum(self._commit(statements))
+
+    def forget_requests(self, until: int) -> Iterator[int]:
+        for statements in forgetting(until, self._rows):
+            yield self._commit(statements)[0]
 
     def confirms(self, mark: Mark) -> bool:
         is_kept = bool(self._rows(f"SELECT {is_held()}", held(mark))[0][0])

@@ -8,12 +8,12 @@ from typing import Final, NamedTuple, final
 
 import msgspec
 
-from belated.errors import BelatedError, SnapshotError
+from belated.errors import BelatedError, SnapshotError, StoreError, StoreUnreachable
 from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.failures import OtherRelease
 from belated.serve.domain.fold import FailedApply, Fold, Snapshot, restore
-from belated.serve.store.journal import Journal, entries
-from belated.serve.store.loading import load
+from belated.serve.store.journal import Base, Journal, entries, left
+from belated.serve.store.loading import begin_at, load
 
 # errors that only a damaged journal causes
 SENSELESS: Final = (BelatedError, LookupError, TypeError, ValueError, msgspec.MsgspecError)
@@ -29,6 +29,8 @@ class VerifyResult(NamedTuple):
     snapshots: int
     problems: list[str]
     unchecked: int = 0  # decisions drawn from a state that was too old to check their probabilities
+    base: Base | None = None  # where the fold began, if the entries before it were archived or erased
+    left: int = 0  # entries up to the base that are still there
 
 
 @final
@@ -36,7 +38,7 @@ class Draws:
     """The distributions that decisions were drawn from, after the entries their servers had seen."""
 
     def __init__(self, fold: Fold) -> None:
-        self._fold, self.unchecked = fold, 0
+        self._fold, self.unchecked, self._begin = fold, 0, fold.seq
         self._wanted: dict[int, dict[int, set[int]]] = {}  # by entry and experiment, the arms drawn from that state
         self._chances: dict[tuple[int, int], dict[int, float]] = {}
         self._applied = array("q")  # the numbers of all entries so far, in order
@@ -45,6 +47,8 @@ class Draws:
         """Split entries into pieces that end where a state is needed. Apply each before you take the next."""
         piece: list[Entry] = []
         for entry in self._look_ahead(stream):
+            if not self._applied:
+                self._note(self._fold.seq)
             piece.append(entry)
             self._applied.append(entry.seq)
             if entry.seq in self._wanted or entry.seq in stops or len(piece) == PIECE:
@@ -73,9 +77,15 @@ class Draws:
                 self._chances[seq, number] = {arm: chance for arm, chance in chances if arm in arms}
 
     def is_applied(self, seq: int) -> bool:
-        """Whether there is an entry with this number among those so far."""
+        """Whether there is an entry with this number among those so far, or there may have been one before the base."""
+        if self.may_be_removed(seq):
+            return True
         found = bisect_left(self._applied, seq)
         return found < len(self._applied) and self._applied[found] == seq
+
+    def may_be_removed(self, seq: int) -> bool:
+        """Whether an entry may be missing because the base stands for it."""
+        return 0 < seq <= self._begin
 
     def contradicts(self, entry: Entry) -> bool:
         """Whether the entry has the wrong probability for its arm."""
@@ -85,13 +95,26 @@ class Draws:
 
 
 def verify(journal: Journal, progress: Callable[[int], None] = lambda _: None) -> VerifyResult:
-    """Check the store, rebuild the state, and compare it with every snapshot and with what a start would load."""
+    """Check the store, rebuild the state, and compare it with every snapshot and with what a start would load.
+
+    If entries were archived or erased, the state is rebuilt from the base on.
+    """
     problems = journal.check()
-    saved = {one.seq: one for one in journal.snapshots() if is_comparable(one)}
-    fold, count, snapshots = Fold(), 0, saved.copy()
+    try:
+        base = journal.base()
+        fold = Fold() if base is None else begin_at(base, journal)
+    except StoreUnreachable:
+        raise
+    except StoreError as error:
+        return VerifyResult(0, 0, 0, [*problems, str(error)])
+    begin, least = fold.seq, 0 if base is None else base.entry
+    saved = {one.seq: one for one in journal.snapshots() if one.seq >= least and is_comparable(one)}
+    count, n_left, snapshots = 0, 0, saved.copy()
     draws = Draws(fold)
     try:
-        for piece in draws.pieces(counted(entries(journal, 0, journal.last()), progress), saved):
+        for n_left, entry in enumerate(left(journal, begin), 1):  # noqa: B007
+            problems += odd(entry, fold)
+        for piece in draws.pieces(counted(entries(journal, begin, journal.last()), progress), saved):
             fold.apply(piece, lambda batch: problems.extend(contradictions(batch, draws, journal)))
             problems.extend(map(said, fold.take_failures()))
             count += len(piece)
@@ -104,7 +127,22 @@ def verify(journal: Journal, progress: Callable[[int], None] = lambda _: None) -
     if not problems and (again := load(journal)).seq == fold.seq and again.snapshot() != fold.snapshot():
         problems.append("a start from the newest snapshot gives another state than the whole journal")
     decisions = sum(one.counts.decisions for one in fold.experiments.values())
-    return VerifyResult(count, decisions, len(snapshots), problems, draws.unchecked)
+    return VerifyResult(count, decisions, len(snapshots), problems, draws.unchecked, base, n_left)
+
+
+def odd(entry: Entry, fold: Fold) -> Iterator[str]:
+    """Yield what is wrong with an entry that the base stands for."""
+    experiment = fold.experiments.get(entry.experiment)
+    if entry.kind is EntryKind.BASE:
+        return
+    if experiment is None:
+        yield f"entry {entry.seq}: its experiment was never created"
+    elif entry.arm is not None and not 0 <= entry.arm < len(experiment.arms):
+        yield f"entry {entry.seq}: the experiment {experiment.name!r} has no arm {entry.arm}"
+    elif entry.kind is EntryKind.DECIDED and (entry.seen or 0) >= entry.seq:
+        yield f"entry {entry.seq}: the decision was drawn on lost history"
+    elif entry.decision is not None and entry.decision >= entry.seq:
+        yield f"entry {entry.seq}: it is not the outcome of decision {entry.decision}"
 
 
 def is_comparable(snapshot: Snapshot) -> bool:
@@ -140,6 +178,8 @@ def contradictions(batch: list[Entry], draws: Draws, journal: Journal) -> Iterat
         found = journal.find([entry.decision or 0 for entry in batch])
         for entry in batch:
             one = found.get(entry.decision or 0)
+            if one is None and draws.may_be_removed(entry.decision or 0):
+                continue
             if one is None or repeated(entry) != (one.decision.at, *repeated(one.decision)[1:]):
                 yield f"entry {entry.seq}: it is not the outcome of decision {entry.decision}"
             elif not follows(entry, journal):

@@ -13,8 +13,9 @@ from psycopg import errors
 from belated.errors import HistoryLost, StoreError, StoreUnreachable
 from belated.serve.domain.entries import COLUMNS, Entry, EntryKind, Found, with_seq
 from belated.serve.domain.fold import Snapshot
-from belated.serve.domain.history import Mark
-from belated.serve.store.journal import NO_MARK, Conflict, Journal, Key, Rejected, Requested
+from belated.serve.domain.history import Mark, place_of
+from belated.serve.store.bases import BASE, REMOVED, Statement, copied
+from belated.serve.store.journal import NO_MARK, Base, Conflict, Journal, Key, Rejected, Requested
 from belated.serve.store.postgres.arrays import Array, array
 from belated.serve.store.postgres.connection import Connection, Link
 from belated.serve.store.postgres.schema import check_version
@@ -23,13 +24,17 @@ from belated.serve.store.sql import (
     CREATED,
     DECIDED,
     DROP_SNAPSHOT,
+    DROP_SNAPSHOTS,
     ENTRY,
     FOUND,
     HELD,
+    LEFT,
     NEWEST_SAVED,
+    NEXT_ENTRY,
     REVOKE_KEY,
     SQLJournal,
     by_request,
+    entries_after,
     entry_of,
     found_of,
     held,
@@ -87,7 +92,7 @@ SELECT CASE WHEN current_setting('synchronous_standby_names') <> ''
 THEN pg_logical_emit_message(true, 'belated', ''::text) END
 """
 CLOCK: Final = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-READ: Final = f"{ENTRY} WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3"
+READ: Final = f"{NEXT_ENTRY} WHERE {LEFT}"
 # LATERAL with an order makes PostgreSQL use the index for each request, whatever it knows of the table.
 REQUESTED: Final = f"""
 SELECT made.* FROM unnest($1::bigint[], $2::text[]) AS asked (experiment, request), LATERAL (
@@ -105,10 +110,10 @@ DAMAGE: Final = {
     "the sequence `places` is behind entry {}. Set it to that number.": f"""
         SELECT max(seq) FROM journal HAVING max(seq) > ({DRAWN})""",  # noqa: S608
     "entry {}: its experiment was never created": f"""
-        SELECT seq FROM journal e WHERE NOT EXISTS
+        SELECT seq FROM journal e WHERE kind <> {BASE} AND NOT EXISTS
         (SELECT FROM journal c WHERE c.seq = e.experiment AND c.kind = {CREATED}) ORDER BY seq LIMIT 10""",  # noqa: S608
     "entry {}: its decision was never made": f"""
-        SELECT seq FROM journal o WHERE decision IS NOT NULL AND NOT EXISTS
+        SELECT seq FROM journal o WHERE decision > {REMOVED} AND NOT EXISTS
         (SELECT FROM journal d WHERE d.seq = o.decision AND d.kind = {DECIDED}) ORDER BY seq LIMIT 10""",  # noqa: S608
 }  # the problem, and the statement that finds it
 
@@ -242,7 +247,7 @@ class PostgresJournal(SQLJournal):
                 rows = _all(connection, READ, (after, self._horizon.seq, limit))
             if not rows:
                 rows = self._look(connection, after, limit)
-        page = list(map(entry_of, rows))
+        page = entries_after(after, rows)
         if page:
             self._know(page[-1])
         return page
@@ -256,7 +261,8 @@ class PostgresJournal(SQLJournal):
         self._horizon = Horizon()
         if self._newest is not None:
             seq = self._newest.seq
-            if [entry_of(row) for row in _all(connection, READ, (seq - 1, seq, 1))] != [self._newest]:
+            found = [place_of(entry_of(row[:-1])) for row in _all(connection, READ, (seq - 1, seq, 1))]
+            if found != [place_of(self._newest)]:  # its Idempotency-Key may have been forgotten
                 raise self._lost(seq)
         self._connection_number = self._link.number
 
@@ -302,9 +308,19 @@ class PostgresJournal(SQLJournal):
                     connection.execute(sql.encode(), values)
 
     def drop_snapshot(self, seq: int) -> None:
+        self._commit([(sql, (seq,)) for sql in DROP_SNAPSHOT])
+
+    def _commit(self, statements: Sequence[Statement]) -> list[int]:
         with self._link.using("written") as connection, connection.transaction():
-            for sql in DROP_SNAPSHOT:
-                connection.execute(sql.encode(), (seq,))
+            return [connection.execute(sql.encode(), values).rowcount for sql, values in statements]
+
+    def drop_snapshots(self, before: int) -> None:
+        self._commit([(sql, (before,)) for sql in DROP_SNAPSHOTS])
+
+    def scrub(self) -> None:
+        """Free the space of what was removed. Servers go on meanwhile."""
+        with self._link.using("written") as connection:
+            connection.execute("VACUUM journal, base_parts, snapshot_parts")
 
     def add_key(self, key: Key) -> None:
         with self._link.using("written") as connection:
@@ -314,7 +330,13 @@ class PostgresJournal(SQLJournal):
         with self._link.using("written") as connection:
             return bool(_all(connection, REVOKE_KEY, (at, id)))
 
-    def fill(self, entries: Iterable[Entry], snapshots: Sequence[Snapshot], keys: Sequence[Key]) -> None:
+    def fill(
+        self,
+        entries: Iterable[Entry],
+        snapshots: Sequence[Snapshot],
+        keys: Sequence[Key],
+        base: tuple[Base, bytes] | None = None,
+    ) -> None:
         with self._link.using("written") as connection, connection.transaction():
             connection.execute("LOCK TABLE journal, keys IN EXCLUSIVE MODE")
             if _all(connection, HELD)[0][0]:
@@ -326,11 +348,13 @@ class PostgresJournal(SQLJournal):
             connection.execute("SELECT setval('places', max(seq)) FROM journal HAVING max(seq) > 0")
             for key in keys:
                 connection.execute(ADD_KEY, key)
+            for sql, values in copied(base):
+                connection.execute(sql.encode(), values)
         for snapshot in snapshots:
             self.save(snapshot)
 
     def size(self) -> int:
-        tables = "unnest(ARRAY['journal', 'snapshot_parts', 'keys']) AS name"
+        tables = "unnest(ARRAY['journal', 'base_parts', 'snapshot_parts', 'keys']) AS name"
         return int(self._rows(f"SELECT sum(pg_total_relation_size(name::regclass)) FROM {tables}")[0][0])  # noqa: S608
 
     def require_durability(self) -> None:

@@ -38,6 +38,16 @@ CREATE TABLE saved_snapshots (seq bigint PRIMARY KEY, version bigint NOT NULL, p
 CREATE TABLE snapshot_parts (seq bigint, number bigint, state bytea NOT NULL, PRIMARY KEY (seq, number));
 ALTER TABLE snapshot_parts ALTER state SET STORAGE EXTERNAL;
 """,
+    """
+CREATE TABLE bases (
+    seq bigint PRIMARY KEY, version bigint NOT NULL, release text NOT NULL, digest bytea NOT NULL,
+    parts bigint NOT NULL, removed_by bigint
+);
+CREATE TABLE base_parts (seq bigint, number bigint, state bytea NOT NULL, PRIMARY KEY (seq, number));
+ALTER TABLE base_parts ALTER state SET STORAGE EXTERNAL;
+CREATE TABLE forgotten (until bigint NOT NULL);
+INSERT INTO forgotten (until) VALUES (0);
+""",
 )  # each step makes the next version of the schema, beginning with an empty database
 SCHEMA_VERSION: Final = len(STEPS)
 # The oldest version whose releases can use a store of this one. Later steps only add what they need not know. Raise it

@@ -12,7 +12,8 @@ from belated.errors import HistoryLost, StoreError, StoreUnreachable
 from belated.serve.domain.entries import COLUMNS, Entry, Found
 from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import Mark
-from belated.serve.store.journal import NO_MARK, Conflict, Journal, Key, Rejected, Requested
+from belated.serve.store.bases import Statement, copied
+from belated.serve.store.journal import NO_MARK, Base, Conflict, Journal, Key, Rejected, Removal, Requested
 from belated.serve.store.sql import (
     ADD_KEY,
     CREATED,
@@ -20,9 +21,11 @@ from belated.serve.store.sql import (
     ENTRY,
     FOUND,
     HELD,
+    NEXT_ENTRY,
     REVOKE_KEY,
     SQLJournal,
     by_request,
+    entries_after,
     found_of,
 )
 from belated.serve.store.sqlite.files import StoreFiles
@@ -191,6 +194,27 @@ class SQLiteJournal(SQLJournal):
         with self._explained("written"), transaction(self._db):
             yield
 
+    def _commit(self, statements: Sequence[Statement]) -> list[int]:
+        changed = []
+        with self._writing():
+            for sql, values in statements:
+                before = self._db.total_changes()
+                self._run(sql, values)
+                changed.append(self._db.total_changes() - before)
+        return changed
+
+    def drop_snapshots(self, before: int) -> None:
+        self._snapshots.drop(before)
+
+    def remove(self, what: Removal) -> Iterator[int]:
+        self._run("PRAGMA secure_delete = ON")  # overwrites what it deletes
+        return super().remove(what)
+
+    def scrub(self) -> None:
+        """Empty the log, which still holds what was removed."""
+        with self._explained("written"):
+            self._run("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def named(self, names: Sequence[str]) -> dict[str, int]:
         found: dict[str, int] = {}
         for part in _parts(names):
@@ -199,7 +223,7 @@ class SQLiteJournal(SQLJournal):
         return found
 
     def read(self, after: int, limit: int) -> list[Entry]:
-        return self._entries("seq > $1 ORDER BY seq LIMIT $2", after, limit)
+        return entries_after(after, self._rows(f"{NEXT_ENTRY} WHERE seq > $1 ORDER BY seq LIMIT $2", (after, limit)))
 
     def find(self, seqs: Sequence[int]) -> dict[int, Found]:
         found = {}
@@ -239,7 +263,13 @@ class SQLiteJournal(SQLJournal):
         with self._writing():
             return bool(self._run(REVOKE_KEY, (at, id)))
 
-    def fill(self, entries: Iterable[Entry], snapshots: Sequence[Snapshot], keys: Sequence[Key]) -> None:
+    def fill(
+        self,
+        entries: Iterable[Entry],
+        snapshots: Sequence[Snapshot],
+        keys: Sequence[Key],
+        base: tuple[Base, bytes] | None = None,
+    ) -> None:
         with self._writing():
             if self._run(HELD)[0][0]:
                 raise StoreError(f"the store {self.path} is not empty. Choose another.")
@@ -248,6 +278,8 @@ class SQLiteJournal(SQLJournal):
                 self._insert(page, None)
             for key in keys:
                 self._run(ADD_KEY, key)
+            for sql, values in copied(base):
+                self._run(sql, values)
         for snapshot in snapshots:
             self._snapshots.save(snapshot)
 

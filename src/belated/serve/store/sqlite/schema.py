@@ -33,6 +33,17 @@ CREATE TABLE keys (
 PRAGMA application_id = {APPLICATION};
 """,
     f"ALTER TABLE journal ADD COLUMN drawn BLOB; {ONE_EVENT}",
+    """
+CREATE TABLE bases (
+    seq INTEGER PRIMARY KEY, version INTEGER NOT NULL, release TEXT NOT NULL, digest BLOB NOT NULL,
+    parts INTEGER NOT NULL, removed_by INTEGER
+) STRICT;
+CREATE TABLE base_parts (
+    seq INTEGER NOT NULL, number INTEGER NOT NULL, state BLOB NOT NULL, PRIMARY KEY (seq, number)
+) STRICT;
+CREATE TABLE forgotten (until INTEGER NOT NULL) STRICT;
+INSERT INTO forgotten (until) VALUES (0);
+""",
 )  # each step makes the next version of the schema, beginning with an empty file
 SCHEMA_VERSION: Final = len(STEPS)
 # The oldest version whose releases can use a store of this one. Later steps only add what they need not know. Raise it

@@ -14,7 +14,7 @@ import apsw
 
 from belated.errors import StoreError, StoreUnreachable
 from belated.serve.domain.fold import Snapshot
-from belated.serve.store.sql import DROP_SNAPSHOT, NEWEST_SAVED, SAVED, loaded, saving
+from belated.serve.store.sql import DROP_SNAPSHOT, DROP_SNAPSHOTS, NEWEST_SAVED, SAVED, loaded, saving
 from belated.serve.store.sqlite.schema import connect, transaction
 
 SUFFIX: Final = "-snapshots"
@@ -92,6 +92,17 @@ class SnapshotFile:
         if self._claim is not None:
             os.close(self._claim)
             self._claim = None
+
+    def drop(self, before: int) -> None:
+        """Drop the snapshots of earlier entries."""
+        if not self.path.exists():
+            return
+        with self._explained("written"), closing(connect(self.path, vfs=self._vfs)) as db:
+            db.execute("PRAGMA secure_delete = ON").fetchall()
+            db.execute(TABLES).fetchall()
+            with transaction(db):
+                for sql in DROP_SNAPSHOTS:
+                    db.execute(sql, (before,)).fetchall()
 
     def save(self, snapshot: Snapshot) -> None:
         """Save a snapshot in parts, each on disk before the next, so that the disk is never busy for long."""
