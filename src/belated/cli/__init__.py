@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 STUDIES = ("lab", "plan", "paper", "replay")
-SERVICE = ("serve", "keys", "stores")
-SERVICE_COMMANDS = ("serve", "keys", "verify", "migrate", "copy")  # these do not load the lab, so they start fast
+SERVICE = ("serve", "keys", "stores", "archive")
+# these do not load the lab, so they start fast
+SERVICE_COMMANDS = ("serve", "keys", "verify", "migrate", "copy", "archive", "erase")
 
 
 def load(*parts: str) -> None:

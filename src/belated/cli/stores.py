@@ -1,7 +1,6 @@
 """The commands `belated migrate`, `belated copy`, `belated restore` and `belated verify`."""
 
 from contextlib import closing
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -85,10 +84,11 @@ def found(verdict: "VerifyResult") -> str:
 
 def said_of_base(base: "Base", left: int) -> str:
     """Say what was not folded again."""
-    written = datetime.fromtimestamp(base.at / 1e6, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    from belated.serve.domain.timestamps import shown  # noqa: PLC0415
+
     return (
-        f"The state after entry {base.seq:,} was written on {written} by Belated {base.release}, and is whole. Entries "
-        f"before it were archived or erased, so they were not folded again. {left:,} of them are left."
+        f"The state after entry {base.seq:,} was written on {shown(base.at)} by Belated {base.release}, and is whole. "
+        f"Entries before it were archived or erased, so they were not folded again. {left:,} of them are left."
     )
 
 

@@ -14,7 +14,7 @@ import pytest
 from starlette.applications import Starlette
 
 from belated.errors import StoreError
-from belated.serve.http import exports, live
+from belated.serve.http import live, parquet
 from belated.serve.http.app import build
 from belated.serve.service.service import Service
 from belated.verdicts import Evidence
@@ -220,7 +220,7 @@ def test_who_leaves_is_noticed_at_once(tmp_path: Path, monkeypatch: pytest.Monke
 def test_an_export_reads_no_further_when_its_caller_has_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
 ) -> None:
-    monkeypatch.setattr(exports, "GROUP_ROWS", 1)
+    monkeypatch.setattr(parquet, "GROUP_ROWS", 1)
     driven = Driven(tmp_path)
     driven.create()
     for _ in range(3):

@@ -23,3 +23,8 @@ def iso(at: int) -> str:
 def iso_or_none(at: int | None) -> str | None:
     """Format a time that may be missing."""
     return None if at is None else iso(at)
+
+
+def shown(at: int) -> str:
+    """Return a time for people to read."""
+    return datetime.fromtimestamp(at / MICROSECONDS, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -30,8 +30,8 @@ from belated.serve.engine.administration import find, find_running
 from belated.serve.engine.clock import timekeeper
 from belated.serve.engine.drawing import DrawnBatch, draw
 from belated.serve.engine.expiry import Expiry
-from belated.serve.engine.feedback import Judged, is_of, judge, look_up
-from belated.serve.engine.recent import RecentDecisions
+from belated.serve.engine.feedback import Judged, is_of, judge, look_up, removed_from, unknown
+from belated.serve.engine.recent import RecentDecisions, Removed
 from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Hidden, Request, Result, Tell
 from belated.serve.store.journal import PAGE, Conflict, Journal, Rejected, Requested
 from belated.serve.store.loading import load_to_serve, log_failures
@@ -66,7 +66,7 @@ class Engine:
         self.fold = load_to_serve(journal)
         self.clock = timekeeper(clock, journal, self.fold.at)
         self._snapshot_seq = self.fold.restored
-        self._expiry, self.recent = Expiry(journal), RecentDecisions()
+        self._expiry, self.recent = Expiry(journal), RecentDecisions(removed_from(journal))
         self.commit_seconds = 0.0  # of the last append
         self.entries, self.written = 0, 0  # how many entries this server has written, and the last of them
         self._next_sum = 0.0  # when all entries after the witness may be summed again
@@ -79,6 +79,11 @@ class Engine:
     def unsnapshotted(self) -> int:
         """How many entries a restart would have to apply."""
         return self.fold.seq - self._snapshot_seq
+
+    @property
+    def removed(self) -> Removed:
+        """Which decisions may have been archived or erased."""
+        return self.recent.removed
 
     def now(self) -> int:
         """Return the time of a new entry. It may be before that of earlier entries, if some clock is or was wrong."""
@@ -442,7 +447,7 @@ class Engine:
         if found is not None:
             self._reach(found.decision.experiment)
         if found is None or not is_of(only, found.decision, self.fold):
-            raise Refusal("not_found", f"there is no decision {report.decision_id!r}")
+            raise unknown(report.decision_id, self.removed)
         seq = found.decision.seq
         latest = next((newer[seq] for newer in news if seq in newer), found.outcome)
         return judge(report, Found(found.decision, latest), self.fold, at)

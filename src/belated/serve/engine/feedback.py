@@ -9,7 +9,8 @@ from belated.serve.domain.failures import failed
 from belated.serve.domain.fold import Fold
 from belated.serve.domain.messages import OutcomeReport, ReportStatus
 from belated.serve.domain.refusals import Refusal
-from belated.serve.engine.recent import RecentDecisions
+from belated.serve.domain.timestamps import shown
+from belated.serve.engine.recent import RecentDecisions, Removed
 from belated.serve.store.journal import Journal
 
 
@@ -94,6 +95,20 @@ def _match(wanted: ids.DecisionId | None, found: dict[int, Found]) -> Found | No
     decision = found[wanted.seq].decision
     is_same = decision.nonce == wanted.nonce and wanted.milliseconds in (None, decision.at // 1000)
     return found[wanted.seq] if is_same else None
+
+
+def removed_from(journal: Journal) -> Removed:
+    """Return which decisions may have been removed from a journal."""
+    base = journal.base()
+    return Removed() if base is None else Removed(base.seq, base.at)
+
+
+def unknown(decision_id: str, removed: Removed) -> Refusal:
+    """Refuse a decision that is not in the journal, and say so if it may have been there."""
+    wanted, hint = ids.decode(decision_id), ""
+    if wanted is not None and 0 < wanted.seq <= removed.until:
+        hint = f". Decisions made before {shown(removed.at)} may have been archived or erased"
+    return Refusal("not_found", f"there is no decision {decision_id!r}{hint}")
 
 
 def is_of(only: str | None, decision: Entry, fold: Fold) -> bool:

@@ -5,7 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from operator import attrgetter
 from threading import Lock
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from belated.serve.domain.entries import Entry, EntryKind
 
@@ -62,6 +62,13 @@ class Block:
             self._numbers, self._n_ended = kept._numbers, 0
 
 
+class Removed(NamedTuple):
+    """Up to which entry decisions may be gone, and a time before which all of these were made."""
+
+    until: int = 0
+    at: int = 0  # microseconds since 1970
+
+
 @final
 class RecentDecisions:
     """The newest decisions whose outcome this server has not applied. Any thread may use it.
@@ -70,9 +77,9 @@ class RecentDecisions:
     must look into the store after a Conflict.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, removed: Removed = Removed()) -> None:  # noqa: B008  # a constant
+        self.removed = removed
         self._blocks: list[Block] = []  # in the order of their decisions
-        self._forgotten = 0  # decisions up to this number are not remembered
         self._lock = Lock()
 
     def __len__(self) -> int:
@@ -85,6 +92,7 @@ class RecentDecisions:
                 if entry.kind is EntryKind.DECIDED:
                     self._newest().add(entry)
                 elif entry.kind is EntryKind.BASE:
+                    self.removed = Removed(entry.seen or 0, entry.at)
                     self._forget(entry.seen or 0)
                 elif entry.decision is not None and (block := self._of(entry.decision)) is not None:
                     block.end(entry.decision)
@@ -92,9 +100,12 @@ class RecentDecisions:
                         self._blocks.remove(block)
 
     def add_older(self, decisions: Iterable[Entry]) -> bool:
-        """Add decisions that are older than all others, and open. Returns False if there is no more room."""
+        """Add decisions that are older than all others, and open. Returns False if there is no more room.
+
+        Those that may be removed from the store are left out.
+        """
         with self._lock:
-            block = Block(sorted((one for one in decisions if one.seq > self._forgotten), key=attrgetter("seq")))
+            block = Block(sorted((one for one in decisions if one.seq > self.removed.until), key=attrgetter("seq")))
             if len(self) + len(block) > MOST:
                 return False
             if block:
@@ -102,8 +113,7 @@ class RecentDecisions:
             return True
 
     def _forget(self, until: int) -> None:
-        """Forget decisions up to this number, also ones that are added later. They may be removed from the store."""
-        self._forgotten = max(self._forgotten, until)
+        """Forget decisions up to this number, because they may be removed from the store."""
         kept = [block for block in self._blocks if block.seqs[-1] > until]
         if kept and kept[0].seqs[0] <= until:
             kept[0] = Block(one for seq in kept[0].seqs if seq > until and (one := kept[0].get(seq)) is not None)

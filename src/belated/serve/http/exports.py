@@ -24,7 +24,6 @@ from belated.serve.http.spreadsheets import text_cell
 DECISION: Final = ("decision_id", "round", "time", "arm", "probability")
 OUTCOME: Final = ("outcome", "outcome_time", "status", "expires_at")  # it expires at the end of the wait
 RANGE: Final = ("outcome_lowest", "outcome_highest", "outcome_better")  # the same in every row, safe in spreadsheets
-GROUP_ROWS: Final = 50_000  # decisions in a row group of Parquet, at least, except in the first and the last
 MOST_ROWS: Final = 2**62
 Pages = Generator[list[Found]]
 
@@ -83,29 +82,15 @@ def parquet_parts(experiment: Experiment, pages: Pages) -> Generator[bytes]:
     time, number = pl.Datetime("us", "UTC"), pl.Float64
     decision, outcome = (pl.String, pl.Int64, time, pl.String, number), (number, time, pl.String, time)
     types = (*decision, *outcome, number, number, pl.String)
-    schema: Any = dict(zip((*DECISION, *OUTCOME, *RANGE), types, strict=True))
     within = experiment.outcomes
     limits = within.lowest, within.highest, within.better
 
-    def framed(page: list[Found]) -> pl.DataFrame:
-        """By column, because by row polars would keep other threads from working for much longer."""
-        columns = zip(*((*cells(experiment, found), *limits) for found in page), strict=True)
-        return pl.DataFrame(dict(zip(schema, columns, strict=True)), schema)
+    def rows() -> Generator[list[tuple[Any, ...]]]:
+        with closing(pages):
+            for page in pages:
+                yield [(*cells(experiment, found), *limits) for found in page]
 
-    def written(frames: list[pl.DataFrame]) -> bytes:
-        target = io.BytesIO()
-        pl.concat(frames).write_parquet(target)
-        return target.getvalue()
-
-    frames, least = [pl.DataFrame(schema=schema)], 1  # the first part has the columns, even if there are no rows
-    with closing(pages):
-        for page in filter(None, pages):
-            frames.append(framed(page))
-            if sum(frame.height for frame in frames) >= least:
-                yield written(frames)
-                frames, least = [], GROUP_ROWS
-        if frames:
-            yield written(frames)
+    return parquet.parts(dict(zip((*DECISION, *OUTCOME, *RANGE), types, strict=True)), rows())
 
 
 def cells(experiment: Experiment, found: Found) -> tuple[Any, ...]:

@@ -6,12 +6,14 @@ Thrift's compact protocol (https://github.com/apache/thrift/blob/master/doc/spec
 fields of https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift.
 """
 
+import io
 import struct
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import closing
 from typing import Any, Final
 
 MAGIC: Final = b"PAR1"
+GROUP_ROWS: Final = 50_000  # rows in a row group, at least, except in the first and the last
 TRUE, FALSE, BYTE, I64, DOUBLE, BINARY, LIST, SET, STRUCT = 1, 2, 3, 6, 7, 8, 9, 10, 12
 Struct = dict[int, tuple[int, Any]]  # the type and value of each field
 # fields of the footer, of a row group, of a column in it, and of the column's own description
@@ -19,6 +21,33 @@ ROWS, GROUPS = 3, 4
 COLUMNS, GROUP_OFFSET, ORDINAL = 1, 5, 7
 DESCRIPTION, COLUMN_OFFSETS = 3, (2, 4, 6)
 PAGE_OFFSETS: Final = (9, 10, 11, 14)
+
+
+def parts(schema: Mapping[str, Any], pages: Generator[list[tuple[Any, ...]]]) -> Generator[bytes]:
+    """Write pages of rows as Parquet files, each with the rows of some pages. The first one comes soon.
+
+    `schema` has the type of each column, by its name.
+    """
+    import polars as pl  # noqa: PLC0415  # heavy, and only needed here
+
+    def framed(page: list[tuple[Any, ...]]) -> pl.DataFrame:
+        """By column, because by row polars would keep other threads from working for much longer."""
+        return pl.DataFrame(dict(zip(schema, zip(*page, strict=True), strict=True)), dict(schema))
+
+    def written(frames: list[pl.DataFrame]) -> bytes:
+        target = io.BytesIO()
+        pl.concat(frames).write_parquet(target)
+        return target.getvalue()
+
+    frames, least = [pl.DataFrame(schema=dict(schema))], 1  # the first part has the columns, even without rows
+    with closing(pages):
+        for page in filter(None, pages):
+            frames.append(framed(page))
+            if sum(frame.height for frame in frames) >= least:
+                yield written(frames)
+                frames, least = [], GROUP_ROWS
+        if frames:
+            yield written(frames)
 
 
 def joined(parts: Generator[bytes]) -> Generator[bytes]:

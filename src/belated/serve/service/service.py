@@ -17,7 +17,7 @@ from belated.serve.domain.refusals import Refusal, behind
 from belated.serve.domain.settings import ArmChange, Settings
 from belated.serve.engine import administration
 from belated.serve.engine.engine import Engine
-from belated.serve.engine.feedback import is_of, look_up
+from belated.serve.engine.feedback import is_of, look_up, unknown
 from belated.serve.engine.recalling import Recalling
 from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Tell
 from belated.serve.engine.writer import Writer
@@ -253,7 +253,7 @@ class Service:
             self._require_decision(found.decision)
         if found is None or not is_of(only, found.decision, self._engine.fold):
             self.misses.add(caller, 1)
-            raise Refusal("not_found", f"there is no decision {decision_id!r}")
+            raise unknown(decision_id, self._engine.removed)
         return DecisionRecord(self._engine.fold.experiments[found.decision.experiment], found, outcomes)
 
     def decisions(self, experiment: Experiment, after: int, limit: int) -> ListPage[Found]:

@@ -204,7 +204,7 @@ class SQLiteJournal(SQLJournal):
         return changed
 
     def drop_snapshots(self, before: int) -> None:
-        self._snapshots.drop(before)
+        self._snapshots.drop_earlier(before)
 
     def remove(self, what: Removal) -> Iterator[int]:
         self._run("PRAGMA secure_delete = ON")  # overwrites what it deletes

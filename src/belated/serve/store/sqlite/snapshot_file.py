@@ -93,7 +93,7 @@ class SnapshotFile:
             os.close(self._claim)
             self._claim = None
 
-    def drop(self, before: int) -> None:
+    def drop_earlier(self, before: int) -> None:
         """Drop the snapshots of earlier entries."""
         if not self.path.exists():
             return

@@ -1,0 +1,1 @@
+"""Takes decisions out of a store in use: into files, or for good."""

@@ -1,0 +1,60 @@
+"""Moves decisions from a store in use into files."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from belated.errors import InvalidInput
+from belated.serve.archive import choosing, files
+from belated.serve.archive.choosing import Choice
+from belated.serve.archive.files import Archived
+from belated.serve.domain.fold import Fold
+from belated.serve.domain.timestamps import now, shown
+from belated.serve.store.journal import Journal
+from belated.serve.store.removal import begin, put_base, remove
+
+Progress = Callable[[str, int], object]  # called with what is done, and how many entries so far
+
+
+class Wanted(NamedTuple):
+    """What a caller wants to archive: closed experiments, all or by name, or decisions made before a time."""
+
+    names: Sequence[str] = ()
+    before: int | None = None  # microseconds since 1970
+
+
+def choose(journal: Journal, fold: Fold, wanted: Wanted) -> Choice:
+    """Choose what to archive. Raises InvalidInput if there is nothing."""
+    if wanted.before is None:
+        choice = choosing.closed(journal, fold, wanted.names)
+        missing = "no closed experiment has decisions in the store"
+    else:
+        choice = choosing.older_than(journal, fold, wanted.before)
+        missing = f"no decision that could go was made before {shown(wanted.before)}"
+    if not choice.experiments:
+        raise InvalidInput(" ".join((f"there is nothing to archive: {missing}.", *choice.notes)).rstrip("."))
+    return choice
+
+
+def counted(journal: Journal, choice: Choice) -> list[tuple[str, int, int]]:
+    """Return how many decisions and entries of each experiment would go."""
+    found = []
+    for experiment in choice.experiments:
+        made, told = files.chosen(journal, experiment, choice.what)
+        decisions = sum(1 for _ in made)
+        found.append((experiment.name, decisions, decisions + sum(1 for _ in told)))
+    return found
+
+
+def archive(
+    journal: Journal, fold: Fold, choice: Choice, folder: Path, grace: float, progress: Progress
+) -> tuple[list[Archived], int]:
+    """Write the files, then remove what they hold. Returns the files, and how many entries were removed."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    written = []
+    for experiment in choice.experiments:
+        written.append(files.write(folder, journal, experiment, choice.what))
+        progress("writing", sum(one.entries for one in written))
+    base = put_base(journal, fold, now())
+    begin(journal, base, grace)
+    return written, remove(journal, choice.what, lambda count: progress("removing", count))
