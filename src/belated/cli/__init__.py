@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 STUDIES = ("lab", "plan", "paper", "replay")
-SERVICE = ("serve", "keys", "stores", "archive")
+SERVICE = ("serve", "keys", "stores", "archive", "erase")
 # these do not load the lab, so they start fast
 SERVICE_COMMANDS = ("serve", "keys", "verify", "migrate", "copy", "archive", "erase")
 

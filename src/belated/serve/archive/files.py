@@ -3,6 +3,7 @@
 A file is whole and on disk when it gets its name. No file is ever overwritten, except to erase decisions from it.
 """
 
+import io
 import os
 from collections.abc import Generator, Iterable, Iterator
 from itertools import chain, count, islice
@@ -105,6 +106,13 @@ def put(path: Path, content: Iterable[bytes]) -> None:
         os.fsync(file.fileno())
     partial.replace(path)
     sync(path.parent)
+
+
+def put_table(path: Path, table: pl.DataFrame) -> None:
+    """Put a table in the place of a file."""
+    target = io.BytesIO()
+    table.write_parquet(target)
+    put(path, [target.getvalue()])
 
 
 def sync(folder: Path) -> None:

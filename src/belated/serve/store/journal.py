@@ -219,7 +219,7 @@ class Journal(ABC):
         """
 
     def scrub(self) -> None:
-        """Overwrite what was removed, as far as that is possible while the store is in use."""
+        """Overwrite the traces of what was removed, as far as the store can. Others may have to wait meanwhile."""
         return
 
     @abstractmethod

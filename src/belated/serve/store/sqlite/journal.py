@@ -1,5 +1,6 @@
 """The journal in one SQLite file. With WAL and synchronous=FULL a commit is on disk when it returns."""
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
@@ -29,13 +30,22 @@ from belated.serve.store.sql import (
     found_of,
 )
 from belated.serve.store.sqlite.files import StoreFiles
-from belated.serve.store.sqlite.schema import SCHEMA_VERSION, connect, create, transaction, use_wal, version_of
+from belated.serve.store.sqlite.schema import (
+    SCHEMA_VERSION,
+    be_patient,
+    connect,
+    create,
+    transaction,
+    use_wal,
+    version_of,
+)
 from belated.serve.store.sqlite.snapshot_file import SnapshotFile
 
 T = TypeVar("T")
 ROWS_AT_ONCE: Final = (
     100  # rows in one statement, which takes the interpreter's lock less often than a statement for each
 )
+SCRUB_TRIES, SCRUB_PAUSE = 100, 0.1  # seconds
 NEWEST: Final = "SELECT max(revision) FROM journal WHERE decision = d.seq"
 INSERT: Final = f"INSERT INTO journal ({', '.join(COLUMNS)}) VALUES"
 ROW: Final = f"({', '.join('?' * len(COLUMNS))})"
@@ -211,9 +221,18 @@ class SQLiteJournal(SQLJournal):
         return super().remove(what)
 
     def scrub(self) -> None:
-        """Empty the log, which still holds what was removed."""
-        with self._explained("written"):
-            self._run("PRAGMA wal_checkpoint(TRUNCATE)")
+        """Write the file anew. Copies of what was removed may be in unused parts of its pages, and in its log."""
+        with self._explained("scrubbed"):
+            self._run("VACUUM")
+            self._db.set_busy_timeout(0)  # it does not wait for readers, because writers would wait behind it
+            try:
+                for _ in range(SCRUB_TRIES):
+                    if not self._run("PRAGMA wal_checkpoint(TRUNCATE)")[0][0]:
+                        return
+                    time.sleep(SCRUB_PAUSE)
+            finally:
+                be_patient(self._db)
+        raise StoreUnreachable(f"readers keep the log of {self.path} in use, so traces may be in it. Try again.")
 
     def named(self, names: Sequence[str]) -> dict[str, int]:
         found: dict[str, int] = {}

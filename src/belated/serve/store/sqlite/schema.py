@@ -79,10 +79,15 @@ def connect(path: Path, *, readonly: bool = False, vfs: str | None = None) -> ap
     if vfs is None and not readonly:
         keep_private(path)
     db = apsw.Connection(str(path), flags=flags, vfs=vfs)
-    db.set_busy_handler(_wait)
+    be_patient(db)
     if vfs is not None:  # a file system in memory has no shared memory between connections
         db.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
     return db
+
+
+def be_patient(db: apsw.Connection) -> None:
+    """Let a connection wait for other processes."""
+    db.set_busy_handler(_wait)
 
 
 def _wait(tries: int) -> bool:

@@ -1,0 +1,57 @@
+"""The command `belated erase`."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from belated.cli.application import app
+from belated.cli.archive import GRACE, Grace, say
+from belated.cli.store_option import STORE, Store, existing
+from belated.errors import InvalidInput
+from belated.progress import Progress
+
+
+@app.command()
+def erase(
+    ids: Annotated[list[str] | None, typer.Argument(help="The ids of the decisions.", show_default=False)] = None,
+    from_file: Annotated[Path | None, typer.Option("--from", help="A file with one id in each line.")] = None,
+    archive: Annotated[Path | None, typer.Option(help="Erase them from the files in this archive, too.")] = None,
+    grace: Grace = GRACE,
+    scrub: Annotated[
+        bool, typer.Option(help="Also overwrite traces. A SQLite file is written anew, and requests wait meanwhile.")
+    ] = True,
+    store: Store = STORE,
+) -> None:
+    """Erase decisions and all that was said about them, from a store in use. The state of experiments stays."""
+    given = [*(ids or ()), *_lines(from_file)]
+    if not given:
+        raise InvalidInput("name the ids of decisions to erase, or a file that has them with --from")
+    with closing(existing(store)) as journal:
+        from belated.serve.archive import erasing  # noqa: PLC0415
+
+        wanted = erasing.decoded(given)
+        before = erasing.known(journal, wanted)
+        with Progress("erasing", len(before.seqs)) as progress:
+            removed = erasing.erase(journal, wanted, grace, progress.reach)
+        rows = erasing.erase_from_files(archive, wanted) if archive is not None else {}
+        if scrub:
+            journal.scrub()
+    say(f"erased {len(before.seqs):,} decisions with {removed:,} entries from the store")
+    for path, count in rows.items():
+        say(f"erased {count:,} rows from {path}")
+    if before.open:
+        say(f"{before.open:,} of them had no outcome. They stay open in the counts of their experiments.")
+    if before.unknown and not rows:
+        say(f"{len(before.unknown):,} are not in the store, the first of them {before.unknown[0]}")
+
+
+def _lines(path: Path | None) -> list[str]:
+    """Read the ids in a file."""
+    if path is None:
+        return []
+    try:
+        return path.read_text().split()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"the ids in {path} cannot be read: {error}") from None

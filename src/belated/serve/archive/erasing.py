@@ -1,0 +1,97 @@
+"""Erases decisions, and all that was said about them, from a store in use and from the files of an archive."""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import polars as pl
+
+from belated.errors import InvalidInput, StoreError
+from belated.serve.archive import files
+from belated.serve.domain import ids
+from belated.serve.domain.ids import DecisionId
+from belated.serve.domain.timestamps import now
+from belated.serve.engine.feedback import look_up
+from belated.serve.store.journal import Journal, Removal
+from belated.serve.store.removal import begin, loaded, put_base, remove
+
+MOST_ROUNDS: Final = 10  # bases that one command may put in force
+PAUSE: Final = 1.0  # seconds for a server that had looked up a decision to write the report
+
+
+class Known(NamedTuple):
+    """What a store holds of the decisions to erase."""
+
+    seqs: list[int]
+    unknown: list[str]
+    open: int  # how many have no outcome
+
+
+def decoded(texts: Sequence[str]) -> dict[str, DecisionId]:
+    """Read ids. Raises InvalidInput if one is none."""
+    found: dict[str, DecisionId] = {}
+    for text in texts:
+        one = ids.decode(text)
+        if one is None:
+            raise InvalidInput(f"{text!r:.80} is not the id of a decision. Nothing was erased")
+        found[text] = one
+    return found
+
+
+def known(journal: Journal, wanted: dict[str, DecisionId]) -> Known:
+    """Look for decisions, and for outcomes whose decision is gone already."""
+    seqs, unknown, n_open = list[int](), list[str](), 0
+    for (text, one), found in zip(wanted.items(), look_up(list(wanted), journal), strict=True):
+        if found is not None or any(entry.nonce == one.nonce for entry in journal.history(one.seq)):
+            seqs.append(one.seq)
+            n_open += found is not None and found.outcome is None
+        else:
+            unknown.append(text)
+    return Known(seqs, unknown, n_open)
+
+
+def erase(
+    journal: Journal,
+    wanted: dict[str, DecisionId],
+    grace: float,
+    progress: Callable[[int], object] = lambda _: None,
+    pause: float = PAUSE,
+) -> int:
+    """Erase decisions. Returns how many entries went. If reports came meanwhile, it begins again until none is left."""
+    count = 0
+    for _ in range(MOST_ROUNDS):
+        left = known(journal, wanted).seqs
+        if not left:
+            return count
+        base = put_base(journal, loaded(journal), now())
+        begin(journal, base, grace)
+        count += remove(journal, Removal(base.seq, decisions=tuple(left)))
+        progress(count)
+        time.sleep(pause)
+    if left := known(journal, wanted).seqs:
+        raise StoreError(f"reports of {len(left)} decisions keep coming. Run the command again.")
+    return count
+
+
+def erase_from_files(folder: Path, wanted: dict[str, DecisionId]) -> dict[Path, int]:
+    """Erase decisions from the files of an archive. Returns how many rows of which files went."""
+    if not folder.is_dir():
+        raise InvalidInput(f"there is no folder {folder}")
+    texts = [text.lower() for text in wanted]
+    seqs, nonces = [one.seq for one in wanted.values()], [one.nonce for one in wanted.values()]
+    gone: dict[Path, int] = {}
+    for path in sorted(folder.glob("*.parquet")):
+        table = pl.read_parquet(path, glob=False)
+        if {"decision_id", "probability"} <= set(table.columns):
+            is_gone = pl.col("decision_id").is_in(texts)
+        elif {"seq", "decision", "nonce"} <= set(table.columns):
+            decision = pl.coalesce("decision", "seq")  # every entry in it is a decision or an outcome
+            is_gone = decision.is_in(seqs) & pl.col("nonce").is_in(nonces).fill_null(value=True)
+        else:
+            continue  # not a file of an archive
+        left = table.filter(~is_gone)
+        if left.height < table.height:
+            files.put_table(path, left)
+            gone[path] = table.height - left.height
+    return gone

@@ -1,0 +1,215 @@
+"""Decisions and all that was said about them can be erased from a store in use, and from an archive."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from belated.cli import app
+from belated.errors import InvalidInput
+from belated.serve.archive import archiving, erasing, files
+from belated.serve.archive.archiving import Wanted
+from belated.serve.domain import ids
+from belated.serve.domain.messages import Decided
+from belated.serve.store import removal
+from belated.serve.store.journal import Journal, Removal
+from belated.serve.store.loading import load
+from belated.serve.store.removal import loaded
+from belated.serve.store.sqlite.journal import SQLiteJournal
+from belated.serve.store.verify import verify
+from tests.support import histories
+from tests.support.engines import Driven
+from tests.support.removals import folded, rows, state_of
+
+
+def erased(journal: Journal, decisions: list[Decided]) -> int:
+    """Erase as the command does."""
+    wanted = erasing.decoded([one.id for one in decisions])
+    return erasing.erase(journal, wanted, 0.0, pause=0.0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_left_still_folds_and_verifies(tmp_path: Path, seed: int) -> None:
+    driven, generator = Driven(tmp_path, seed=seed), np.random.default_rng(seed)
+    histories.begin(driven)
+    histories.live(driven, generator, 60)
+    everything = rows(driven.engine.journal)
+    found = [*driven.decisions("waiting"), *driven.decisions("patient")]
+    picked = [found[index].decision for index in generator.choice(len(found), 10, replace=False)]
+    texts = [ids.encode(one.at, one.seq, one.nonce or 0) for one in picked]
+    gone = {one.seq for one in picked}
+    count = erasing.erase(driven.engine.journal, erasing.decoded(texts), 0.0, pause=0.0)
+    driven.engine.catch_up()
+    left = rows(driven.engine.journal)
+    assert not [entry for entry in left if entry.seq in gone or entry.decision in gone]
+    assert len(left) == len(everything) - count + 1, "the others stay, and the entry of the base comes"
+    histories.live(driven, generator, 20)
+    everything += [entry for entry in rows(driven.engine.journal) if entry.seq > everything[-1].seq]
+    driven.restart()
+    assert state_of(driven.engine.fold) == folded(everything)
+    assert verify(driven.engine.journal).problems == []
+
+
+def test_a_report_that_comes_meanwhile_is_erased_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    driven = Driven(tmp_path)
+    driven.create()
+    decision, other = driven.decide(size=2)
+    put_base = removal.put_base
+
+    def put_base_and_report(*arguments: Any) -> Any:
+        base = put_base(*arguments)
+        monkeypatch.undo()
+        assert driven.tell(decision, 1.0) == "applied"
+        driven.engine.catch_up()
+        return base
+
+    monkeypatch.setattr(erasing, "put_base", put_base_and_report)
+    with closing(SQLiteJournal(driven.path)) as journal:
+        assert erased(journal, [decision]) == 2
+    driven.engine.catch_up()
+    assert [entry.kind.name for entry in rows(driven.engine.journal)] == ["CREATED", "DECIDED", "BASE", "BASE"]
+    assert driven["layout"].counts.reported == 1, "its sum stays in the learner"
+    assert (driven.tell(decision, 1.0), driven.tell(other, 1.0)) == ("not_found", "applied")
+    assert verify(driven.engine.journal).problems == []
+
+
+def test_an_outcome_whose_decision_is_gone_already_is_erased(tmp_path: Path) -> None:
+    """The command was killed before its second round."""
+    driven = Driven(tmp_path)
+    driven.create()
+    [decision] = driven.decide()
+    journal = driven.engine.journal
+    base = removal.put_base(journal, loaded(journal), 1)
+    assert driven.tell(decision, 1.0) == "applied"
+    driven.engine.catch_up()
+    removal.begin(journal, base, grace=0.0)
+    removal.remove(journal, Removal(base.seq, decisions=(2,)))
+    assert len(rows(journal)) == 3
+    assert erased(journal, [decision]) == 1
+
+
+def test_no_trace_is_left_in_the_files(tmp_path: Path) -> None:
+    """Neither of the Idempotency-Key nor of the id, in the store, its log and its snapshots."""
+    driven, generator = Driven(tmp_path), np.random.default_rng(1)
+    driven.create()
+    made = {}
+    for number in range(3000):
+        key = f"user {generator.integers(2**62):x}"
+        [made[key]] = driven.decide(key=key)
+        if number % 3 == 0:
+            driven.tell(made[key], 1.0)
+        if number % 1000 == 999:
+            driven.engine.snapshot()
+    keys = [*list(made)[5:2900:20], list(made)[-1]]
+    secrets = [key.encode() for key in keys]
+    for key in keys:
+        nonce = ids.decode(made[key].id)
+        assert nonce is not None
+        secrets.append(nonce.nonce.to_bytes(8, "big", signed=True))
+
+    def traces() -> int:
+        raw = b"".join(file.read_bytes() for file in tmp_path.glob("belated.db*"))
+        return sum(secret in raw for secret in secrets)
+
+    assert traces() == len(secrets)
+    erased(driven.engine.journal, [made[key] for key in keys])
+    driven.engine.journal.scrub()
+    assert traces() == 0
+    driven.engine.catch_up()
+    driven.engine.confirm_history()
+    [again] = driven.decide(key=keys[0])
+    assert again.id != made[keys[0]].id
+    assert verify(driven.engine.journal).problems == []
+
+
+def test_states_hold_neither_ids_nor_keys(tmp_path: Path) -> None:
+    """Except the newest decisions in a snapshot, which go with it. A base has none."""
+    driven = Driven(tmp_path)
+    driven.create(reward_wait=60.0)
+    made = [driven.decide(key=f"secret {number}")[0] for number in range(20)]
+    nonces = [one.nonce.to_bytes(8, "big", signed=True) for one in erasing.decoded([d.id for d in made]).values()]
+    snapshot, base = driven.engine.fold.snapshot().state, driven.engine.fold.base().state
+    assert b"secret" not in snapshot + base
+    assert not any(nonce in base for nonce in nonces)
+    assert sum(nonce in snapshot for nonce in nonces) <= 2
+
+
+def test_only_the_right_decision_is_erased(tmp_path: Path) -> None:
+    driven = Driven(tmp_path)
+    driven.create()
+    [decision] = driven.decide()
+    one = ids.decode(decision.id)
+    assert one is not None
+    driven.tell(decision, 1.0)
+    forged = ids.encode(0, one.seq, one.nonce ^ 1)
+    before = rows(driven.engine.journal)
+    assert erasing.erase(driven.engine.journal, erasing.decoded([forged]), 0.0) == 0
+    assert rows(driven.engine.journal) == before
+    with pytest.raises(InvalidInput, match=r"'nonsense' is not the id of a decision. Nothing was erased"):
+        erasing.decoded([decision.id, "nonsense"])
+
+
+def test_an_archive_forgets_it_too(tmp_path: Path) -> None:
+    driven, folder = Driven(tmp_path), tmp_path / "archive"
+    driven.create()
+    made = driven.decide(size=5)
+    driven.tell(made[1], 0.5)
+    driven.tell(made[1], 1.0, amend=True)
+    driven.close()
+    journal = driven.engine.journal
+    fold = loaded(journal)
+    archiving.archive(journal, fold, archiving.choose(journal, fold, Wanted()), folder, 0.0, lambda *_: None)
+    (folder / "other.parquet").write_bytes(_parquet(pl.DataFrame({"decision": [3]})))
+    log, raw = sorted(folder.glob("layout-*.parquet"), key=lambda path: len(path.name))
+    one = erasing.decoded([made[1].id.upper()])
+    assert erasing.erase_from_files(folder, one) == {log: 1, raw: 3}
+    assert pl.read_parquet(log)["decision_id"].to_list() == [made[index].id for index in (0, 2, 3, 4)]
+    assert [entry.seq for entry in files.read(raw)] == [2, 4, 5, 6]
+    assert made[1].id.encode() not in log.read_bytes()
+    assert erasing.erase_from_files(folder, one) == {}
+    forged = {"x": next(iter(erasing.decoded([made[0].id]).values()))._replace(nonce=1)}
+    assert erasing.erase_from_files(folder, forged) == {}
+    with pytest.raises(InvalidInput, match="there is no folder"):
+        erasing.erase_from_files(folder / "missing", one)
+
+
+def _parquet(table: pl.DataFrame) -> bytes:
+    import io  # noqa: PLC0415
+
+    target = io.BytesIO()
+    table.write_parquet(target)
+    return target.getvalue()
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(app, [*arguments])
+    return result.output if result.exception is None else str(result.exception)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    driven = Driven(tmp_path)
+    driven.create()
+    made = driven.decide(size=4)
+    driven.tell(made[0], 1.0)
+    listed = tmp_path / "ids.txt"
+    listed.write_text(f"{made[1].id}\n{made[2].id}\n")
+    store = "--store", str(driven.path), "--grace", "0"
+    assert "name the ids of decisions to erase" in run("erase", *store)
+    assert "the ids in missing.txt cannot be read" in run("erase", *store, "--from", "missing.txt")
+    said = run("erase", *store, made[0].id, "--from", str(listed))
+    assert said.splitlines() == [
+        "erased 3 decisions with 4 entries from the store",
+        "2 of them had no outcome. They stay open in the counts of their experiments.",
+    ]
+    driven.engine.catch_up()
+    said = run("erase", *store, made[0].id, "--archive", str(tmp_path))
+    assert said.splitlines() == [
+        "erased 0 decisions with 0 entries from the store",
+        f"1 are not in the store, the first of them {made[0].id}",
+    ]
+    assert state_of(load(driven.engine.journal)) == state_of(driven.engine.fold)
+    assert "the same, bit for bit" in run("verify", "--store", str(driven.path))
