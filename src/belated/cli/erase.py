@@ -19,9 +19,9 @@ def erase(
     from_file: Annotated[Path | None, typer.Option("--from", help="A file with one id in each line.")] = None,
     archive: Annotated[Path | None, typer.Option(help="Erase them from the files in this archive, too.")] = None,
     grace: Grace = GRACE,
-    scrub: Annotated[
-        bool, typer.Option(help="Also overwrite traces. A SQLite file is written anew, and requests wait meanwhile.")
-    ] = True,
+    no_scrub: Annotated[
+        bool, typer.Option("--no-scrub", help="Leave traces in unused parts of a SQLite file, so that nobody waits.")
+    ] = False,
     store: Store = STORE,
 ) -> None:
     """Erase decisions and all that was said about them, from a store in use. The state of experiments stays."""
@@ -36,7 +36,7 @@ def erase(
         with Progress("erasing", len(before.seqs)) as progress:
             removed = erasing.erase(journal, wanted, grace, progress.reach)
         rows = erasing.erase_from_files(archive, wanted) if archive is not None else {}
-        if scrub:
+        if not no_scrub:
             journal.scrub()
     say(f"erased {len(before.seqs):,} decisions with {removed:,} entries from the store")
     for path, count in rows.items():

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from belated.cli.application import app, console
+from belated.cli.durations import DAY, seconds
 from belated.cli.store_option import STORE, Store, require_extra
 
 if TYPE_CHECKING:
@@ -79,6 +80,13 @@ def serve(
             min=0.001, envvar="BELATED_EXPERIMENT_RATE", help="Decisions a second, for each experiment. More get 429."
         ),
     ] = None,
+    key_lifetime: Annotated[
+        str,
+        typer.Option(
+            envvar="BELATED_KEY_LIFETIME",
+            help="How long an Idempotency-Key gets the same decisions, at least. One day or more.",
+        ),
+    ] = "30d",
     connections: Annotated[
         int, typer.Option(min=1, help="Connections that a process may have. More end the one that is idle longest.")
     ] = 1_000,
@@ -92,8 +100,9 @@ def serve(
     from belated.serve.process import workers as processes  # noqa: PLC0415
     from belated.serve.process.connections import Limits  # noqa: PLC0415
 
+    lifetime = seconds("--key-lifetime", key_lifetime, DAY)
     json_logs.start(access=access_log)
     key, start_users = prepare_demo()
-    limits, quotas = Limits(connections=connections), Quotas(max_open, rate, experiment_rate)
+    limits, quotas = Limits(connections=connections), Quotas(max_open, rate, experiment_rate, lifetime)
     plan = run.Plan(store, host, port, queue, access_log, (key,) if demo else (), limits, quotas)
     processes.serve(plan, workers, announce, [start_users] if demo else [])

@@ -12,6 +12,7 @@ from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.refusals import Refusal
 
 MAX_OPEN: Final = 1_000_000
+KEY_LIFETIME: Final = 30 * 86_400  # seconds for which an Idempotency-Key gets the same decisions, at least
 OPEN_RETRY: Final = 10  # seconds after which some outcomes may have come
 
 
@@ -21,6 +22,7 @@ class Quotas(NamedTuple):
     max_open: int = MAX_OPEN  # open decisions of an experiment
     key_rate: float | None = None  # decisions and reports a second, for each key
     experiment_rate: float | None = None  # decisions a second, for each experiment
+    key_lifetime: int = KEY_LIFETIME
 
 
 def exhausted(quota: str, detail: str, retry_after: int) -> Refusal:

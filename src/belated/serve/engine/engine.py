@@ -23,7 +23,7 @@ from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.failures import undecided
 from belated.serve.domain.history import Place, place_of
 from belated.serve.domain.messages import Decided, OutcomeReport, ReportStatus
-from belated.serve.domain.quotas import MAX_OPEN, Ahead, Room
+from belated.serve.domain.quotas import KEY_LIFETIME, MAX_OPEN, Ahead, Room
 from belated.serve.domain.refusals import Refusal, behind, internal, try_later
 from belated.serve.engine import administration
 from belated.serve.engine.administration import find, find_running
@@ -31,6 +31,7 @@ from belated.serve.engine.clock import timekeeper
 from belated.serve.engine.drawing import DrawnBatch, draw
 from belated.serve.engine.expiry import Expiry
 from belated.serve.engine.feedback import Judged, is_of, judge, look_up, removed_from, unknown
+from belated.serve.engine.forgetting import Forgetting
 from belated.serve.engine.recent import RecentDecisions, Removed
 from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Hidden, Request, Result, Tell
 from belated.serve.store.journal import PAGE, Conflict, Journal, Rejected, Requested
@@ -59,6 +60,7 @@ class Engine:
         clock: Callable[[], int] | None = None,
         generator: np.random.Generator | None = None,
         max_open: int = MAX_OPEN,
+        key_lifetime: int = KEY_LIFETIME,
     ) -> None:
         self.journal, self.lock = journal, RLock()
         self._generator = np.random.default_rng() if generator is None else generator
@@ -67,6 +69,7 @@ class Engine:
         self.clock = timekeeper(clock, journal, self.fold.at)
         self._snapshot_seq = self.fold.restored
         self._expiry, self.recent = Expiry(journal), RecentDecisions(removed_from(journal))
+        self._forgetting = Forgetting(journal, key_lifetime)
         self.commit_seconds = 0.0  # of the last append
         self.entries, self.written = 0, 0  # how many entries this server has written, and the last of them
         self._next_sum = 0.0  # when all entries after the witness may be summed again
@@ -469,6 +472,12 @@ class Engine:
             self._expiry.begin_again()  # because nothing was written
             raise
         return looked
+
+    def forget_keys(self) -> None:
+        """Forget a few Idempotency-Keys whose time is over, if any. `request` is no part of the state."""
+        earliest = self.clock.earliest()
+        if earliest is not None:
+            self._forgetting.work(earliest, self.fold.seq)
 
     @property
     def _waiting_share(self) -> int:

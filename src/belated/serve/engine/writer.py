@@ -309,12 +309,13 @@ class Writer:
         self.engine.journal.settle()  # otherwise each request would have to wait for a lost standby
 
     def _tidy(self) -> None:
-        """End waits that are over, and save a snapshot if it is due."""
+        """End waits that are over, forget old Idempotency-Keys, and save a snapshot if it is due."""
         started, before, looked = time.monotonic(), self.engine.entries, EXPIRED_AT_ONCE
         while looked >= EXPIRED_AT_ONCE and time.monotonic() < started + EXPIRY_TURN:
             looked = self.engine.expire()
         self.committed(self.engine.commit_seconds, self.engine.entries - before)
         self._next_expiry = time.monotonic() + (0.0 if looked >= EXPIRED_AT_ONCE else EXPIRY_EVERY)
+        self.engine.forget_keys()
         self._snapshot_if_due()
 
     def _snapshot_if_due(self) -> None:

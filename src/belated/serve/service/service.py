@@ -114,7 +114,8 @@ class Service:
         `make_snapshot` is called when a snapshot is due. Without it the writer saves one itself and stalls meanwhile.
         `end_snapshots` is called before the last one, which the writer saves in any case.
         """
-        engine = Engine(open_to_serve(store, silence_timeout=SILENCE_TIMEOUT), max_open=quotas.max_open)
+        journal = open_to_serve(store, silence_timeout=SILENCE_TIMEOUT)
+        engine = Engine(journal, max_open=quotas.max_open, key_lifetime=quotas.key_lifetime)
         return cls(
             engine,
             capacity=capacity,

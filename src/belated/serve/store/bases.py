@@ -19,7 +19,7 @@ BASE: Final = int(EntryKind.BASE)
 DECIDED: Final = int(EntryKind.DECIDED)
 PART: Final = 1 << 20  # bytes of a state in one row, so that no transaction takes long
 AT_ONCE: Final = 500  # decisions that are removed together with their outcomes
-FORGOTTEN_AT_ONCE: Final = 1_000  # entries that are looked at
+FORGOTTEN_AT_ONCE: Final = 200  # entries that are looked at
 IN_FORCE_INDEX: Final = f"ON journal (seen) WHERE kind = {BASE}"
 REMOVED: Final = "(SELECT coalesce(max(seq), 0) FROM bases WHERE removed_by IS NOT NULL)"
 NOT_BEHIND: Final = "(SELECT coalesce(max(removed_by), 0) FROM bases) <= {}"
