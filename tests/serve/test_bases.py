@@ -142,6 +142,16 @@ def test_a_removed_decision_is_not_answered_from_memory(tmp_path: Path) -> None:
     assert driven.tell(late[0], 1.0) == "applied"
 
 
+def test_a_base_waits_for_entries_that_are_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new connection to PostgreSQL may see nothing at first, while other servers write."""
+    driven = Driven(tmp_path)
+    driven.create()
+    driven.decide(size=5)
+    read, hidden = driven.engine.journal.read, [None] * 3
+    monkeypatch.setattr(driven.engine.journal, "read", lambda *page: [] if hidden and not hidden.pop() else read(*page))
+    assert removal.loaded(driven.engine.journal).seq == 6
+
+
 # -- servers that are behind -------------------------------------------------------------------------------------------
 
 

@@ -18,8 +18,9 @@ GRACE: Final = 5.0  # seconds for running servers to read of the base. Each read
 
 
 def loaded(journal: Journal) -> Fold:
-    """Load the state after the newest entry that can be read."""
-    fold = load(journal)
+    """Load the state with all entries that are committed now. Waits for those that an open transaction hides."""
+    last, fold = journal.last(), load(journal)
+    fold.apply(entries(journal, fold.seq, last))
     if not journal.confirms(fold.tail.mark()):
         raise HistoryLost(f"the journal has lost entries up to {fold.seq}. Run `belated verify`.")
     return fold
