@@ -7,6 +7,8 @@ from operator import attrgetter
 from threading import Lock
 from typing import Final, NamedTuple, final
 
+import numpy as np
+
 from belated.serve.domain.entries import Entry, EntryKind
 
 MOST: Final = 1_000_000  # decisions, of 64 bytes each
@@ -57,9 +59,14 @@ class Block:
         self._numbers[WIDTH * row] = 0
         self._n_ended += 1
         if 2 * self._n_ended > len(self.seqs):
-            kept = Block(one for one in map(self.get, self.seqs) if one is not None)
-            self.seqs, self._probabilities = kept.seqs, kept._probabilities
-            self._numbers, self._n_ended = kept._numbers, 0
+            self._drop_ended()
+
+    def _drop_ended(self) -> None:
+        numbers = np.frombuffer(self._numbers, np.int64).reshape(-1, WIDTH)
+        is_open = numbers[:, 0] > 0
+        self.seqs = array("q", np.frombuffer(self.seqs, np.int64)[is_open].tobytes())
+        self._probabilities = array("d", np.frombuffer(self._probabilities)[is_open].tobytes())
+        self._numbers, self._n_ended = array("q", numbers[is_open].tobytes()), 0
 
 
 class Removed(NamedTuple):
@@ -80,6 +87,7 @@ class RecentDecisions:
     def __init__(self, removed: Removed = Removed()) -> None:  # noqa: B008  # a constant
         self.removed = removed
         self._blocks: list[Block] = []  # in the order of their decisions
+        self._firsts: list[int] = []  # of each block, the first decision it ever had
         self._lock = Lock()
 
     def __len__(self) -> int:
@@ -90,14 +98,14 @@ class RecentDecisions:
         with self._lock:
             for entry in entries:
                 if entry.kind is EntryKind.DECIDED:
-                    self._newest().add(entry)
+                    self._newest(entry.seq).add(entry)
                 elif entry.kind is EntryKind.BASE:
                     self.removed = Removed(entry.seen or 0, entry.at)
                     self._forget(entry.seen or 0)
-                elif entry.decision is not None and (block := self._of(entry.decision)) is not None:
-                    block.end(entry.decision)
-                    if not block:
-                        self._blocks.remove(block)
+                elif entry.decision is not None and (index := self._index(entry.decision)) >= 0:
+                    self._blocks[index].end(entry.decision)
+                    if not self._blocks[index]:
+                        self._drop(index)
 
     def add_older(self, decisions: Iterable[Entry]) -> bool:
         """Add decisions that are older than all others, and open. Returns False if there is no more room.
@@ -110,30 +118,38 @@ class RecentDecisions:
                 return False
             if block:
                 self._blocks.insert(0, block)
+                self._firsts.insert(0, block.seqs[0])
             return True
 
     def _forget(self, until: int) -> None:
         """Forget decisions up to this number, because they may be removed from the store."""
-        kept = [block for block in self._blocks if block.seqs[-1] > until]
-        if kept and kept[0].seqs[0] <= until:
-            kept[0] = Block(one for seq in kept[0].seqs if seq > until and (one := kept[0].get(seq)) is not None)
-        self._blocks = [block for block in kept if block]
+        while self._blocks and self._blocks[0].seqs[-1] <= until:
+            self._drop(0)
+        if self._blocks:
+            first = self._blocks[0]
+            for seq in [seq for seq in first.seqs if seq <= until]:
+                first.end(seq)
+            if not first:
+                self._drop(0)
 
-    def _newest(self) -> Block:
-        """Return the block for new decisions. Drops the oldest ones if there are too many."""
+    def _newest(self, seq: int) -> Block:
+        """Return the block for a new decision. Drops the oldest ones if there are too many."""
         if not self._blocks or len(self._blocks[-1]) >= PART:
             self._blocks.append(Block())
+            self._firsts.append(seq)
             while len(self) > MOST - PART:
-                del self._blocks[0]
+                self._drop(0)
         return self._blocks[-1]
 
-    def _of(self, seq: int) -> Block | None:
-        """Return the block that holds this decision, if one does."""
-        index = bisect_right(self._blocks, seq, key=lambda block: block.seqs[0]) - 1
-        return self._blocks[index] if index >= 0 else None
+    def _drop(self, index: int) -> None:
+        del self._blocks[index], self._firsts[index]
+
+    def _index(self, seq: int) -> int:
+        """Return which block may hold this decision, or -1 if none does."""
+        return bisect_right(self._firsts, seq) - 1
 
     def get(self, seq: int) -> Entry | None:
         """Return the decision with this number, if it is known."""
         with self._lock:
-            block = self._of(seq)
-            return None if block is None else block.get(seq)
+            index = self._index(seq)
+            return self._blocks[index].get(seq) if index >= 0 else None
