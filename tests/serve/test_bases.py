@@ -267,6 +267,27 @@ def test_a_crash_between_any_two_steps_leaves_a_sound_store(tmp_path: Path, kind
     assert writes >= (6 if kind == "sqlite" else 3)
 
 
+@pytest.mark.parametrize("step", ["begin", "remove"])
+def test_a_removal_stops_if_a_failover_loses_its_base(tmp_path: Path, step: str) -> None:
+    """The journal goes back to a time before the base. All entries are needed again."""
+    driven = Driven(tmp_path)
+    driven.create()
+    driven.decide(size=1200)
+    journal = SQLiteJournal(driven.path)
+    base = removal.put_base(journal, removal.loaded(journal), 1)
+    removing: Iterator[int] = iter(())
+    if step == "remove":
+        removal.begin(journal, base, grace=0.0)
+        removing = journal.remove(Removal(base.seq, experiments=(1,)))
+    before = rows(journal)[:-1]
+    with closing(apsw.Connection(str(driven.path))) as database:
+        database.execute("DELETE FROM journal WHERE seq = ?; UPDATE bases SET removed_by = NULL", (base.entry,))
+    with pytest.raises(HistoryLost, match="is not in force, so nothing may be removed"):
+        removal.begin(journal, base, grace=0.0) if step == "begin" else list(removing)
+    assert rows(journal) == before
+    assert load(journal).seq == 1201
+
+
 class Killed(BaseException):
     """The process ends."""
 

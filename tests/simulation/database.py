@@ -12,7 +12,7 @@ from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import LOW_BITS, Mark, place_of
 from belated.serve.store.bases import is_removed_by
 from belated.serve.store.journal import Base, Key, Removal
-from tests.support.memory_journal import base_of, unique
+from tests.support.memory_journal import base_of, is_in_force, unique
 
 KEPT_SNAPSHOTS = 2
 
@@ -166,13 +166,14 @@ class Database:
 
     def change(self, what: Change) -> None:
         """Do what is no append, in a transaction of its own."""
-        self.log.append(what)
         self._make(what)
+        self.log.append(what)
 
     def _make(self, what: Change) -> None:
         if isinstance(what, Prepared):
             self.bases[what.state.seq] = what.state
         elif isinstance(what, Begun):
+            self.check_in_force(what.base)
             self.removal = what.base
             self.bases = {seq: one for seq, one in self.bases.items() if seq >= what.base.seq}
             self.drop_snapshots(what.base.entry)
@@ -212,8 +213,15 @@ class Database:
         """The state of a base."""
         return self.bases[seq].state if seq in self.bases else b""
 
+    def check_in_force(self, base: Base | None) -> None:
+        """Raise HistoryLost if the entry of a base is gone."""
+        entry = None if base is None else self.entries.get(base.entry)
+        if base is None or entry is None or not is_in_force(base, [entry]):
+            raise HistoryLost("the base is not in force")
+
     def next_removed(self, what: Removal) -> tuple[int, ...]:
         """What a removal takes next: some decisions with their outcomes, then outcomes without a decision."""
+        self.check_in_force(self.removal if self.removal is not None and self.removal.seq == what.until else None)
         gone = [self.entries[seq] for seq in self.order if is_removed_by(what, self.entries[seq])]
         made = [entry.seq for entry in gone if entry.kind is EntryKind.DECIDED][:AT_ONCE]
         told = [entry.seq for entry in gone if entry.decision in made or not made]

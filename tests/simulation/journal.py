@@ -284,9 +284,14 @@ class SimulatedJournal(Journal):
     def remove(self, what: Removal) -> Iterator[int]:
         if not self._may_write:
             raise StoreError("this connection only reads")
-        while gone := self._call("remove", lambda: self._database.next_removed(what)):
-            self._call("remove", lambda gone=gone: self._database.change(Removed(gone)))  # type: ignore[misc]
-            yield len(gone)
+
+        def do() -> int:
+            gone = self._database.next_removed(what)
+            self._database.change(Removed(gone))
+            return len(gone)
+
+        while count := self._call("remove", do):
+            yield count
 
     def forget_requests(self, until: int) -> Iterator[int]:
         while gone := self._call("forget", lambda: self._database.next_forgotten(until)):

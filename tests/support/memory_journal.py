@@ -47,6 +47,11 @@ def unique(entry: Entry) -> tuple[Any, ...] | None:
     return None if entry.revision is None else ("event", entry.experiment, entry.revision)
 
 
+def is_in_force(base: Base, found: Sequence[Entry]) -> bool:
+    """Whether the entry of a base is there."""
+    return any(entry.kind is EntryKind.BASE and entry.seen == base.seq for entry in found)
+
+
 def base_of(entries: Iterable[Entry], bases: Mapping[int, Snapshot], removal: Base | None) -> Base | None:
     """The base in force."""
     named = [entry for entry in entries if entry.kind is EntryKind.BASE]
@@ -170,6 +175,8 @@ class MemoryJournal(Journal):
         return self._store.bases[seq].state if seq in self._store.bases else b""
 
     def begin_removal(self, base: Base) -> None:
+        if not is_in_force(base, self._between(base.entry - 1, base.entry)):
+            raise HistoryLost(f"the base of entry {base.entry} is gone")
         self._store.removal = base
         self._store.bases = {seq: one for seq, one in self._store.bases.items() if seq >= base.seq}
         self.drop_snapshots(base.entry)
@@ -177,7 +184,9 @@ class MemoryJournal(Journal):
     def remove(self, what: Removal) -> Iterator[int]:
         if not self._may_write:
             raise StoreError("this connection only reads")
-        before = self._store.entries
+        base, before = self._store.removal, self._store.entries
+        if base is None or base.seq != what.until or not is_in_force(base, self._between(base.entry - 1, base.entry)):
+            raise HistoryLost(f"the state after entry {what.until} is not in force")
         self._store.entries = [entry for entry in before if not is_removed_by(what, entry)]
         yield len(before) - len(self._store.entries)
 

@@ -226,6 +226,22 @@ class RemovalContract:
         journal.scrub()
         assert seqs_of(journal.left(0, LAST, 100)) == [1, 2, 4, 6, 11, 12]
 
+    def test_nothing_is_removed_unless_the_base_is_in_force(self, journal: Journal) -> None:
+        """A failover may lose the entry of a base while a command removes. Then all entries are needed again."""
+        filled(journal)
+        base = with_base(journal)
+        for which in ({"experiments": (1,)}, {"decisions_until": 9}, {"decisions": (3, 4)}):
+            with pytest.raises(HistoryLost):
+                sum(journal.remove(Removal(base.seq, **which)))
+        journal.begin_removal(base)
+        with pytest.raises(HistoryLost):
+            sum(journal.remove(Removal(base.seq - 1, experiments=(1,))))
+        for lost in (base._replace(entry=99), base._replace(entry=11), base._replace(seq=10)):
+            with pytest.raises(HistoryLost):
+                journal.begin_removal(lost)
+        assert len(journal.left(0, LAST, 100)) == 12
+        assert journal.base() == base._replace(is_removing=True)
+
     def test_a_reader_cannot_remove(self, journal: Journal) -> None:
         filled(journal)
         base = with_base(journal)

@@ -41,7 +41,16 @@ INSERT INTO bases (seq, version, release, digest, parts) VALUES ($1, $2, $3, $4,
 ON CONFLICT (seq) DO UPDATE SET version = excluded.version, release = excluded.release, digest = excluded.digest,
     parts = excluded.parts
 """
-BEGIN: Final = "UPDATE bases SET removed_by = $1 WHERE seq = $2"
+# Only if the base is in force. A failover may have lost its entry since it was read.
+BEGIN: Final = f"""
+UPDATE bases SET removed_by = $1
+WHERE seq = $2 AND EXISTS (SELECT 1 FROM journal e WHERE e.seq = $1 AND e.kind = {BASE} AND e.seen = $2)
+"""  # noqa: S608
+IS_ALLOWED: Final = f"""EXISTS (
+    SELECT 1 FROM bases b JOIN journal e ON e.seq = b.removed_by AND e.kind = {BASE} AND e.seen = b.seq WHERE b.seq = $1
+)"""  # noqa: S608
+# the first statement of a removal. It changes a row if the removal is allowed, which holds until the commit
+ALLOW: Final = f"UPDATE bases SET parts = parts WHERE seq = $1 AND {IS_ALLOWED}"  # noqa: S608
 OLD_PARTS: Final = "SELECT seq, number FROM base_parts WHERE seq < $1"
 DROP_PART: Final = "DELETE FROM base_parts WHERE seq = $1 AND number = $2"
 DROP: Final = "DELETE FROM bases WHERE seq < $1"
@@ -130,16 +139,28 @@ def _removing(where: str, order: str, last: int, until: int, rows: Rows) -> Iter
         f"ORDER BY {f'{order}seq' if order else 'decision'} LIMIT {AT_ONCE}"
     )
     while page := [row[0] for row in rows(told, (last, until))]:
-        yield [(f"DELETE FROM journal WHERE seq IN ({_listed(page)})", ())]  # noqa: S608
+        yield _allowed([f"seq IN ({_listed(page)})"], until)
 
 
 def _together(decisions: Iterable[int], until: int) -> list[Statement]:
     """Return the statements that remove decisions with their outcomes."""
     listed = _listed(decisions)
-    return [
-        (f"DELETE FROM journal WHERE seq IN ({listed}) AND kind = {DECIDED} AND seq <= $1", (until,)),  # noqa: S608
-        (f"DELETE FROM journal WHERE decision IN ({listed}) AND seq <= $1", (until,)),  # noqa: S608
-    ]
+    return _allowed([f"seq IN ({listed}) AND kind = {DECIDED}", f"decision IN ({listed})"], until)
+
+
+def _allowed(which: Iterable[str], until: int) -> list[Statement]:
+    """Return the statements that remove entries up to a base, if the base is still in force."""
+    delete = f"DELETE FROM journal WHERE seq <= $1 AND {IS_ALLOWED} AND"  # noqa: S608
+    return [(ALLOW, (until,)), *((f"{delete} {where}", (until,)) for where in which)]
+
+
+def check_allowed(changed: int, until: int) -> None:
+    """Raise HistoryLost if the first statement of a removal has changed nothing, so that nothing was removed."""
+    if not changed:
+        raise HistoryLost(
+            f"the state after entry {until} is not in force, so nothing may be removed. Was there a failover, or a "
+            "backup restored? Run the command again."
+        )
 
 
 def _listed(numbers: Iterable[int]) -> str:

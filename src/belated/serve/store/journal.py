@@ -202,13 +202,18 @@ class Journal(ABC):
 
     @abstractmethod
     def begin_removal(self, base: Base) -> None:
-        """Note that entries up to this base are removed from now on. Drop earlier bases, and snapshots before it."""
+        """Note that entries up to this base are removed from now on. Drop earlier bases, and snapshots before it.
+
+        Raises HistoryLost and changes nothing if the store has lost the entry that puts it in force.
+        """
 
     @abstractmethod
     def remove(self, what: Removal) -> Iterator[int]:
         """Remove entries in small transactions. Yields how many were removed by each. Events stay.
 
-        A decision goes together with its outcomes up to `until`. So nobody finds it without them.
+        A decision goes together with its outcomes up to `until`. So nobody finds it without them. Each transaction
+        looks whether the base `until` is in force and its removal has begun. Raises HistoryLost otherwise, such as
+        after a failover that has lost it, because the removed entries would be needed again.
         """
 
     @abstractmethod

@@ -18,6 +18,7 @@ from belated.serve.store.bases import (
     STATE,
     Statement,
     beginning,
+    check_allowed,
     complete,
     forgetting,
     in_force,
@@ -181,13 +182,17 @@ class SQLJournal(Journal):
         return b"".join(row[0] for row in self._rows(STATE, (seq,)))
 
     def begin_removal(self, base: Base) -> None:
-        for statements in beginning(base, self._rows):
-            self._commit(statements)
+        for number, statements in enumerate(beginning(base, self._rows)):
+            changed = self._commit(statements)
+            if number == 0:
+                check_allowed(changed[0], base.seq)
         self.drop_snapshots(base.entry)
 
     def remove(self, what: Removal) -> Iterator[int]:
         for statements in removing(what, self._rows):
-            yield sum(self._commit(statements))
+            allowed, *removed = self._commit(statements)
+            check_allowed(allowed, what.until)
+            yield sum(removed)
 
     def forget_requests(self, until: int) -> Iterator[int]:
         for statements in forgetting(until, self._rows):
