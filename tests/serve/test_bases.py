@@ -196,8 +196,8 @@ def test_a_start_begins_again_if_entries_are_removed_meanwhile(
     journal = SQLiteJournal(driven.path)
     newest = loading.newest
 
-    def newest_and_remove(one: Journal) -> Any:
-        found = newest(one)
+    def newest_and_remove(*arguments: Any) -> Any:
+        found = newest(*arguments)
         monkeypatch.undo()
         removed(driven.engine.journal, decisions=(14, 15))
         return found

@@ -72,12 +72,18 @@ def restore(
     )
 
 
+def plural(count: int, word: str) -> str:
+    """Say how many there are of something."""
+    words = word if count == 1 else f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
+    return f"{count:,} {words}"
+
+
 def found(verdict: "VerifyResult") -> str:
     """Say what the comparison with the snapshots has shown."""
     n = verdict.snapshots
     if n:
         what = "DIFFERENT" if verdict.problems else "the same, bit for bit"
-        return f"{n} snapshot{'' if n == 1 else 's'} compared: {what}"
+        return f"{plural(n, 'snapshot')} compared: {what}"
     what = "DAMAGED" if verdict.problems else "no damage found"
     return f"no snapshot of this release to compare: {what}"
 
@@ -103,7 +109,7 @@ def verify(store: Store = STORE) -> None:
     for problem in verdict.problems:
         console.print(Text(problem, "bold red"), soft_wrap=True)
     console.print(
-        f"{verdict.entries:,} entries, {verdict.decisions:,} decisions, {found(verdict)}",
+        f"{plural(verdict.entries, 'entry')}, {plural(verdict.decisions, 'decision')}, {found(verdict)}",
         soft_wrap=True,
         highlight=False,
     )
