@@ -267,6 +267,19 @@ def test_a_crash_between_any_two_steps_leaves_a_sound_store(tmp_path: Path, kind
     assert writes >= (6 if kind == "sqlite" else 3)
 
 
+def test_a_server_that_began_at_a_base_notices_that_it_is_lost(tmp_path: Path) -> None:
+    """Also if it could not read the entry of the base yet."""
+    driven = Driven(tmp_path)
+    driven.create()
+    driven.decide(size=5)
+    base = removal.put_base(driven.engine.journal, removal.loaded(driven.engine.journal), 1)
+    fold = loading.newest(driven.engine.journal)
+    assert (fold.seq, driven.engine.journal.confirms(fold.tail.mark())) == (base.seq, True)
+    with closing(apsw.Connection(str(driven.path))) as database:
+        database.execute("DELETE FROM journal WHERE seq >= 5")
+    assert not driven.engine.journal.confirms(fold.tail.mark())
+
+
 @pytest.mark.parametrize("step", ["begin", "remove"])
 def test_a_removal_stops_if_a_failover_loses_its_base(tmp_path: Path, step: str) -> None:
     """The journal goes back to a time before the base. All entries are needed again."""

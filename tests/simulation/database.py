@@ -79,6 +79,7 @@ class Database:
         self.claimed_by: object = None  # the connection that saves snapshots
         self.begun: Callable[[Sequence[Entry]], None] = lambda _: None
         self.committed: Callable[[Sequence[Entry]], None] = lambda _: None
+        self.removed: Callable[[Sequence[Entry]], None] = lambda _: None
         self._clear()
 
     def _clear(self) -> None:
@@ -92,6 +93,7 @@ class Database:
         self.snapshots: dict[int, Snapshot] = {}
         self.bases: dict[int, Snapshot] = {}
         self.removal: Base | None = None  # the base up to which entries are removed
+        self.gone: dict[int, Entry] = {}  # what was removed. Only the model sees it
 
     # -- transactions --------------------------------------------------------------------------------------------------
 
@@ -168,6 +170,8 @@ class Database:
         """Do what is no append, in a transaction of its own."""
         self._make(what)
         self.log.append(what)
+        if isinstance(what, Removed):
+            self.removed([self.gone[seq] for seq in what.seqs])
 
     def _make(self, what: Change) -> None:
         if isinstance(what, Prepared):
@@ -179,7 +183,8 @@ class Database:
             self.drop_snapshots(what.base.entry)
         elif isinstance(what, Removed):
             for seq in what.seqs:
-                self._drop(self.entries.pop(seq))
+                self.gone[seq] = self.entries.pop(seq)
+                self._drop(self.gone[seq])
         else:
             for seq in what.seqs:
                 entry = self.entries[seq]
@@ -231,6 +236,15 @@ class Database:
         """The next decisions with an Idempotency-Key."""
         return tuple(seq for seq in self.order if seq <= until and self.entries[seq].request is not None)[:AT_ONCE]
 
+    def ever(self, seq: int) -> Entry | None:
+        """An entry that is there, or was removed."""
+        return self.entries.get(seq) or self.gone.get(seq)
+
+    def history(self, after: int = 0) -> list[Entry]:
+        """All entries after a number that are there, or were removed, in order."""
+        both = (*self.entries.values(), *self.gone.values())
+        return sorted((one for one in both if one.seq > after), key=lambda one: one.seq)
+
     # -- what readers see ----------------------------------------------------------------------------------------------
 
     def horizon(self) -> int:
@@ -259,6 +273,8 @@ class Database:
 
     def holds(self, mark: Mark) -> bool:
         """Whether the history of a mark is still there."""
+        if mark.base and mark.base not in self.bases:
+            return False
         if self.removal is not None and 0 < mark.newest.seq < self.removal.entry:
             return False
         after = self.after(mark.since, mark.newest.seq, len(self.order))

@@ -55,9 +55,11 @@ class Model:
         self.marks: dict[int, bytes] = {}  # by entry, the state that some server had after it
         self.losses = 0  # how often history was lost
         self._lost: list[tuple[int, Entry]] = []  # entries that were lost, with the number of the loss
-        self._truth = Truth(database)
+        self._truth = Truth(database, self)
         database.begun = self._begun
         database.committed = self._committed
+        database.removed = self._removed
+        self.state_of: Callable[[Fold], bytes] = lambda fold: fold.snapshot().state
 
     # -- the database --------------------------------------------------------------------------------------------------
 
@@ -85,6 +87,11 @@ class Model:
                 not self._has_lost(self.writer),
                 f"server {self.writer.number} writes on top of a state that is not the journal's",
             )
+
+    def _removed(self, entries: Sequence[Entry]) -> None:
+        """Decisions were archived or erased. Their keys may be used again."""
+        gone = {id_of(entry) for entry in entries if entry.kind is EntryKind.DECIDED}
+        self.answers = {key: said for key, said in self.answers.items() if not gone & {one[0] for one in said}}
 
     def _has_lost(self, server: "Server") -> bool:
         """Whether a server has applied entries that are lost now, so that its state is not the journal's."""
@@ -122,14 +129,17 @@ class Model:
         if self.losses and not self._truth.has(fold):
             return
         require(fold.seq <= self._database.last(), f"a state is at entry {fold.seq}, which does not exist")
-        state = fold.snapshot().state
+        state = self.state_of(fold)
         require(self.marks.setdefault(fold.seq, state) == state, f"two states after entry {fold.seq}")
 
     def failed(self, server: "Server", error: StoreError) -> None:
         """A server may fail for good only if its disk does, or if history was lost that it knew of."""
         known = None if server.journal is None else server.journal.newest
-        is_gone = known is not None and self._database.entries.get(known.seq) != known
+        is_gone = known is not None and self._database.ever(known.seq) != known
         is_lost = self.losses > 0 and (is_gone or self._has_lost(server) or server.losses < self.losses)
+        removal = self._database.removal
+        is_behind = removal is not None and (server.engine is None or server.engine.fold.seq < removal.entry)
+        is_lost = is_lost or is_behind or (self.losses > 0 and any(e.kind is EntryKind.BASE for _, e in self._lost))
         require(server.has_broken_disk or is_lost, f"server {server.number} failed for good: {error}")
         is_said = isinstance(error, HistoryLost) or server.has_broken_disk
         require(is_said, f"server {server.number} does not say that history was lost: {error}")
@@ -194,9 +204,14 @@ class Model:
             "failed": name == CURSED,
             "not_found": isinstance(request, ChangeArms) or (is_new and not isinstance(request, Tell)),
             "conflict": name in self.closing and isinstance(request, Ask | ChangeArms),
-            "invalid": isinstance(request, ChangeArms),
+            "invalid": isinstance(request, ChangeArms) or (isinstance(request, Ask) and self._is_broken(request)),
         }
         require(is_fine.get(kind), f"{request} was refused: {refusal.detail}")
+
+    def _is_broken(self, request: Ask) -> bool:
+        """Whether decisions of its key were removed, so that others may be left alone."""
+        number = self._database.names.get(request.name)
+        return any((one.experiment, one.request) == (number, request.key) for one in self._database.gone.values())
 
     def _decided(self, request: Ask, decisions: list[Decided], lost: list[Entry]) -> None:
         require(len(decisions) == request.size, f"{len(decisions)} decisions, asked for {request.size}")
@@ -209,7 +224,7 @@ class Model:
             kept = entry.experiment, entry.arm, entry.probability, entry.round, entry.at, entry.request
             require(said == kept, f"a decision was answered as {said}, but the journal has {kept}")
             if self._database.entries.get(entry.seq) != entry:
-                return  # a failover has lost it meanwhile
+                return  # a failover has lost it meanwhile, or it was removed
             if request.key is None:
                 require(entry.seq not in self.keyless, f"decision {entry.seq} was given to two callers")
                 self.keyless[entry.seq] = entry
@@ -221,7 +236,7 @@ class Model:
     def _entry(self, id: str, lost: list[Entry]) -> Entry | None:
         """The entry of a decision, in the journal or among those that were lost."""
         seq = _place(id)[0]
-        all = [self._database.entries.get(seq), *(one for one in lost if one.seq == seq)]
+        all = [self._database.ever(seq), *(one for one in lost if one.seq == seq)]
         return next((one for one in all if one is not None and id_of(one) == id), None)
 
     def _told(self, report: OutcomeReport, answer: ReportStatus | Refusal, lost: list[Entry]) -> None:
@@ -231,7 +246,7 @@ class Model:
             self._not_told(report, answer, decision)
             return
         require(decision is not None, f"{report} was {answer.status}, but there is no such decision")
-        kept = [self._database.entries[one] for one in self._database.outcomes.get(_place(id)[0], [])]
+        kept = [one for one in self._database.history() if one.decision == _place(id)[0]]
         is_kept, is_lost = (any(_is_said(report, answer, one) for one in some) for some in (kept, lost))
         require(is_kept or is_lost, f"{report} was {answer}, but the journal has {kept}")
         self.statuses[id, answer.status] += not is_lost
@@ -242,7 +257,7 @@ class Model:
             "unavailable": True,
             "conflict": any(one.value != report.value for one in self.sent[id])
             or (self.losses > 0 and report.revision is not None),  # it may be of an outcome that is lost
-            "not_found": self._entry(id, []) is None,
+            "not_found": self._entry(id, []) is None or _place(id)[0] in self._database.gone,
             "failed": decision is not None and decision.experiment == self._database.names.get(CURSED),
         }
         require(is_fine.get(refusal.kind), f"{report} was refused: {refusal.detail}")
@@ -252,23 +267,26 @@ class Model:
 class Truth:
     """The states that the journal itself gives, after each of its entries."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, model: Model) -> None:
+        self._database, self._model = database, model
         self.forget()
 
     def forget(self) -> None:
         """Forget everything, because entries were lost."""
         self._fold = Fold()
-        self._states = {0: Fold().snapshot().state}
+        self._states = dict[int, bytes]()
 
     def has(self, fold: Fold) -> bool:
         """Whether a state is that of the journal after the same entry. No sound state is after one that may follow."""
         if fold.seq > self._database.settled():
             return False
-        for entry in self._database.after(self._fold.seq, fold.seq, 10**9):
-            self._fold.apply([entry])
-            self._states[entry.seq] = self._fold.snapshot().state
-        return self._states.get(fold.seq) == fold.snapshot().state
+        state_of = self._model.state_of
+        self._states.setdefault(0, state_of(Fold()))
+        for entry in self._database.history(self._fold.seq):
+            if entry.seq <= fold.seq:
+                self._fold.apply([entry])
+                self._states[entry.seq] = state_of(self._fold)
+        return self._states.get(fold.seq) == state_of(fold)
 
 
 def _is_said(report: OutcomeReport, answer: ReportStatus, entry: Entry) -> bool:

@@ -9,12 +9,13 @@ from tests.simulation.model import Violation
 from tests.simulation.world import Outcome, World
 
 
-def run(seed: int, steps: int | None = None, trace: list[str] | None = None) -> Outcome:
-    """Run a seed. An error says how to replay it."""
+def run(seed: int, steps: int | None = None, trace: list[str] | None = None, *, archives: bool = False) -> Outcome:
+    """Run a seed, perhaps with an operator who archives. An error says how to replay it."""
     try:
-        return World(seed, trace=trace).run(steps)
+        return World(seed, trace=trace, archives=archives).run(steps)
     except (Exception, Violation) as error:
         limit = "" if steps is None else f" --steps {steps}"
+        limit += " --archives" if archives else ""
         error.add_note(f"seed {seed}. Replay it with: python -m tests.simulation --seed {seed}{limit} --trace")
         raise
 

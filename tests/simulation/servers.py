@@ -135,6 +135,10 @@ class Server:
             self.engine = Engine(self.journal, generator=generator)
         except StoreUnreachable:
             return  # a supervisor tries again
+        except HistoryLost:
+            if self._world.database.removal is None:
+                raise
+            return  # entries were removed while it read them, again and again
         self._world.model.observe(self.engine.fold)
         while True:
             self.rounds += 1

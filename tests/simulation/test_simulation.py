@@ -7,7 +7,7 @@ import pytest
 from tests.simulation.faults import RATES, SELDOM
 from tests.simulation.running import run
 
-SEEDS, AT_ONCE = 1_000, 25
+SEEDS, AT_ONCE, ARCHIVED_SEEDS = 1_000, 25, 100
 EVENTS = (
     "conflicts",
     "overtaken",
@@ -27,6 +27,16 @@ EVENTS = (
 def test_nothing_is_lost_or_doubled_and_all_folds_are_equal(first: int) -> None:
     for seed in range(first, first + AT_ONCE):
         run(seed)
+
+
+@pytest.mark.parametrize("first", range(0, ARCHIVED_SEEDS, AT_ONCE))
+def test_it_stays_so_while_decisions_are_archived_and_erased(first: int) -> None:
+    """An operator removes decisions at any time, and the command is killed at any step."""
+    happened: Counter[str] = Counter()
+    for seed in range(first, first + AT_ONCE):
+        happened += run(seed, archives=True).happened
+    assert happened["removed"] > 0
+    assert happened["base"] > 0
 
 
 def test_a_seed_replays_exactly() -> None:

@@ -12,6 +12,7 @@ from greenlet import getcurrent
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.engine.requests import Answers, Result
+from tests.simulation.archivist import Archivist
 from tests.simulation.audit import audit
 from tests.simulation.clients import Client, Known, experiments
 from tests.simulation.database import Database, Transaction
@@ -44,7 +45,9 @@ class Outcome(NamedTuple):
 class World:
     """Servers, clients, network, database and clocks. `run` raises a Violation if something is wrong."""
 
-    def __init__(self, seed: int, *, faults: Faults | None = None, trace: list[str] | None = None) -> None:
+    def __init__(
+        self, seed: int, *, faults: Faults | None = None, trace: list[str] | None = None, archives: bool = False
+    ) -> None:
         self.seed, self.random, self.trace = seed, Random(seed), trace  # noqa: S311
         self.faults = drawn(self.random) if faults is None else faults
         self.happened = Counter[str]()
@@ -59,6 +62,9 @@ class World:
         self.servers = [Server(self, number) for number in range(self.random.choice((1, 2, 3)))]
         self._orphans_end = self.random.choice((0.1, 0.03, 0.005))  # the chance at each turn
         self.diligence = self.random.choice((0.5, 0.2, 0.05))  # how often a server reads what others have written
+        self.archivist = Archivist(self) if archives else None
+        if archives:  # a state that began at a base knows less of its history
+            self.model.state_of = lambda fold: fold.base().state
         self._main = getcurrent()
 
     def run(self, steps: int | None = None) -> Outcome:
@@ -76,7 +82,9 @@ class World:
             finally:
                 for server in self.servers:
                     server.end()
-        entries = self.database.after(0, self.database.last(), 10**9)
+                if self.archivist is not None:
+                    self.archivist.crash()
+        entries = self.database.history()
         self.happened += Counter(conflicts=self.database.conflicts, overtaken=self.database.overtaken)
         self.happened += Counter(entry.kind.name.lower() for entry in entries)
         digest = hashlib.sha256(msgspec.msgpack.encode(entries)).hexdigest()[:16]
@@ -152,6 +160,13 @@ class World:
             self.servers[one.server].inbox.append(one.call)
 
     def _let_a_server_go_on(self) -> None:
+        if self.archivist is not None and not self.is_settling and self.random.random() < 0.15:
+            self.model.writer = self.archivist  # type: ignore[assignment]
+            self.archivist.turn()
+            self.model.writer = None
+            if self.random.random() < 0.01:
+                self.archivist.crash()
+            return
         server = self.random.choice(self.servers)
         if not server.must_be_restarted:
             self.model.writer = server
@@ -227,6 +242,8 @@ class World:
         """Repair everything, and let everybody finish. Then let all waits end."""
         self.note("everything is repaired")
         self.faults, self.is_settling = CALM, True
+        if self.archivist is not None:
+            self.archivist.crash()
         for server in self.servers:
             server.is_cut, server.jump = False, 0
             if server.is_stopping or server.has_broken_disk:

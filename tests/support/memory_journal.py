@@ -91,6 +91,8 @@ class MemoryJournal(Journal):
         return entries[bisect_right(entries, after, key=seq_of) : bisect_right(entries, until, key=seq_of)]
 
     def confirms(self, mark: Mark) -> bool:
+        if mark.base and mark.base not in self._store.bases:
+            return False
         if self._store.removal is not None and 0 < mark.newest.seq < self._store.removal.entry:
             return False
         after, needed = self._between(mark.since, mark.newest.seq), {mark.newest, mark.witness, *mark.also}

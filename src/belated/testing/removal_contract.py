@@ -242,6 +242,17 @@ class RemovalContract:
         assert len(journal.left(0, LAST, 100)) == 12
         assert journal.base() == base._replace(is_removing=True)
 
+    def test_no_entry_names_a_base_that_is_lost(self, journal: Journal) -> None:
+        """A failover may lose it between the two writes."""
+        filled(journal)
+        journal.prepare_base(Snapshot(11, 1, b"state"))
+        assert journal.confirms(Mark(base=11))
+        assert not journal.confirms(Mark(base=10))
+        journal.append([Entry(99, EntryKind.BASE, 0, seen=11)], Mark(base=11))
+        with pytest.raises(HistoryLost):
+            journal.append([Entry(99, EntryKind.BASE, 0, seen=10)], Mark(base=10))
+        assert journal.last() == 12
+
     def test_a_reader_cannot_remove(self, journal: Journal) -> None:
         filled(journal)
         base = with_base(journal)

@@ -40,6 +40,7 @@ class Mark(NamedTuple):
     seqs: int = 0  # the sum of their numbers
     times: int = 0  # the sum of the low bits of their times
     also: tuple[Place, ...] = ()  # entries that were read but not applied yet, and that new entries build on
+    base: int = 0  # the number of a base whose state must be saved, because a new entry puts it in force
 
 
 @final
@@ -100,7 +101,7 @@ class Tail:
     def state(self) -> dict[str, Any]:
         """Return all of it as plain data."""
         recent = [list(column) for column in zip(*self._recent, strict=True)]
-        return {"mark": self.mark()[:-1], "recent": recent, "oldest": self._oldest}
+        return {"mark": self.mark()[:6], "recent": recent, "oldest": self._oldest}
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> Self:

@@ -7,6 +7,7 @@ from typing import Final
 
 from belated.errors import HistoryLost, SnapshotError, StoreError, StoreUnreachable
 from belated.serve.domain.fold import Fold, Snapshot, restore
+from belated.serve.domain.history import Place
 from belated.serve.store.journal import PAGE, Base, Journal
 
 MOST_STARTS: Final = 3  # times that a removal may begin while the state is loaded
@@ -42,7 +43,9 @@ def begin_at(base: Base, journal: Journal) -> Fold:
         raise HistoryLost(f"the state after entry {base.seq} was replaced by a later one. Restart.")
     check(base, state)
     try:
-        return restore(Snapshot(base.seq, base.version, state))
+        fold = restore(Snapshot(base.seq, base.version, state))
+        fold.tail.witness = Place(base.entry, base.at, -1)  # as long as it is there, nothing up to the base is lost
+        return fold
     except SnapshotError as error:
         raise StoreError(
             f"the state after entry {base.seq} cannot be read: {error}. It was written by Belated {base.release}. "

@@ -29,7 +29,7 @@ def loaded(journal: Journal) -> Fold:
 def put_base(journal: Journal, fold: Fold, at: int) -> Base:
     """Save the state as a base, and put it in force. Raises StoreError if another command has just done so."""
     journal.prepare_base(fold.base())
-    journal.append([Entry(at, EntryKind.BASE, 0, seen=fold.seq)], fold.tail.short_mark())
+    journal.append([Entry(at, EntryKind.BASE, 0, seen=fold.seq)], fold.tail.short_mark()._replace(base=fold.seq))
     base = journal.base()
     if base is None or base.seq != fold.seq:
         raise StoreError("another command archives or erases at the same time. Run this one again when it has ended.")

@@ -125,13 +125,14 @@ def loaded(rows: Callable[[str, Sequence[Any]], list[Any]]) -> list[Snapshot]:
 
 def is_held(first: int = 1) -> str:
     """Return the condition that a mark holds. Its arguments are those of `held`, numbered from `first` on."""
-    n_after, seqs, times, since, newest, at, nonce, witness, witness_at, witness_nonce = range(first, first + 10)
+    n_after, seqs, times, since, newest, at, nonce, witness, witness_at, witness_nonce, base = range(first, first + 11)
     entry = "EXISTS (SELECT 1 FROM journal WHERE seq = ${} AND at = ${} AND coalesce(nonce, -1) = ${})"
     return f"""
     (SELECT count(*) = ${n_after} AND coalesce(sum(seq), 0) = ${seqs} AND coalesce(sum(at & {LOW_BITS}), 0) = ${times}
      FROM journal WHERE seq > ${since} AND seq <= ${newest})
     AND (${newest} = 0 OR ({entry.format(newest, at, nonce)} AND {NOT_BEHIND.format(f"${newest}")}))
     AND (${witness} = 0 OR {entry.format(witness, witness_at, witness_nonce)})
+    AND (${base} = 0 OR EXISTS (SELECT 1 FROM bases WHERE seq = ${base}))
     """  # noqa: S608
 
 
@@ -140,7 +141,7 @@ KEPT: Final = "SELECT EXISTS (SELECT 1 FROM journal WHERE seq = $1 AND at = $2 A
 
 def held(mark: Mark) -> tuple[int, ...]:
     """Return the arguments of `is_held`."""
-    return mark.n_after, mark.seqs, mark.times, mark.since, *mark.newest, *mark.witness
+    return mark.n_after, mark.seqs, mark.times, mark.since, *mark.newest, *mark.witness, mark.base
 
 
 def by_request(rows: Iterable[Sequence[Any]]) -> dict[Requested, list[Entry]]:

@@ -61,7 +61,7 @@ ARE_KEPT: Final = """(
         SELECT 1 FROM journal j WHERE j.seq = known.seq AND j.at = known.at AND coalesce(j.nonce, -1) = known.nonce
         LIMIT 1
     ) AS kept
-) = coalesce(cardinality(${}::bigint[]), 0)""".format(*(len(UNNUMBERED) + 11 + n for n in (0, 1, 2, 0)))  # noqa: S608
+) = coalesce(cardinality(${}::bigint[]), 0)""".format(*(len(UNNUMBERED) + 12 + n for n in (0, 1, 2, 0)))  # noqa: S608
 INSERT: Final = f"""
 INSERT INTO journal (seq, {", ".join(UNNUMBERED)})
 SELECT seq, {", ".join("coalesce(nullif(experiment, 0), seq)" if c == "experiment" else c for c in UNNUMBERED)}
