@@ -24,6 +24,7 @@ from belated.serve.store.postgres.notices import is_doubtful
 from belated.serve.store.postgres.schema import migrate
 from belated.testing.entries import created, decided, event, outcome
 from tests.support.journals import Slow
+from tests.support.older_release import older_store
 from tests.support.postgres import PASSWORD, ROLE, Cluster, connect
 from tests.support.relay import relay_to
 from tests.support.service import Served
@@ -370,22 +371,27 @@ def test_a_page_is_found_by_an_index(
 
     monkeypatch.setattr(journal, "_rows", remember)
     getattr(journal, page)(2, 0, 100)
-    with closing(connect(database)) as connection:
-        connection.execute("ANALYZE journal")
+    with closing(connect(database)) as other:
+        other.execute("ANALYZE")
+    with journal._link.using("read") as connection:
         connection.execute(f"PREPARE page AS {asked[0]}".encode())
         for mode in ("force_custom_plan", "force_generic_plan"):
             connection.execute(f"SET plan_cache_mode = {mode}".encode())
             plan = "\n".join(row[0] for row in connection.execute("EXPLAIN EXECUTE page (2, 0, 100)").fetchall())
-            assert f"Index Scan using {page} on journal" in plan, plan
+            assert f"Index Scan using {page}_0 on journal_0" in plan, plan
             assert "Seq Scan" not in plan
 
 
-def test_an_interrupted_index_is_made_again(cluster: Cluster, database: str, journal: Journal) -> None:
-    assert list(migrate(database)) == []
-    with closing(cluster.admin(database.rpartition("/")[2])) as admin:
-        admin.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'belated.outcomes'::regclass")
-    assert list(migrate(database)) == ["index outcomes"]
-    assert journal.check() == []
+def test_an_interrupted_index_is_made_again(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    with cluster.database("template0") as url:
+        older_store(url, monkeypatch)
+        with closing(cluster.admin(url.rpartition("/")[2])) as admin:
+            admin.execute("CREATE INDEX outcomes ON belated.journal (seq)")
+            admin.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'belated.outcomes'::regclass")
+        assert list(migrate(url)) == ["index outcomes", "schema version 3"]
+        assert list(migrate(url)) == []
+        with closing(PostgresJournal(url)) as journal:
+            assert journal.check() == []
 
 
 def test_an_invalid_index_is_found(cluster: Cluster, database: str, journal: Journal) -> None:

@@ -124,7 +124,7 @@ def run(*arguments: str) -> str:
 
 
 VERSIONS = [f"schema version {number}" for number in range(1, postgres_schema.SCHEMA_VERSION + 1)]
-STEPS = [*VERSIONS, "index outcomes", "index in_force"]
+STEPS = [*VERSIONS[:-1], "index outcomes", "index in_force", VERSIONS[-1]]
 
 
 # -- migrate -----------------------------------------------------------------------------------------------------
@@ -233,9 +233,9 @@ def test_a_migration_that_is_killed_anywhere_can_be_run_again(
         assert done.returncode == -signal.SIGKILL, done.stderr
         kills += 2
     assert kills > (5 if kind == "sqlite" else 20)
-    assert "index outcomes" in done.stdout
     with closing(open_journal(store)) as journal:
         if kind == "sqlite":
+            assert "index outcomes" in done.stdout
             assert [entry.seq for entry in journal.read(0, 10)] == [1]
         else:
             filled(journal)

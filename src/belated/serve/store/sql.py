@@ -48,10 +48,8 @@ READING_INDEXES: Final = {
 ENTRY: Final = f"SELECT {', '.join(COLUMNS)} FROM journal"  # noqa: S608
 LEFT: Final = "seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3"
 NEXT_ENTRY: Final = f"SELECT {', '.join(COLUMNS)}, {REMOVED} FROM journal"  # noqa: S608  # for `entries_after`
-FOUND: Final = (
-    f"SELECT {', '.join(f'd.{name}' for name in COLUMNS)}, {', '.join(f'o.{name}' for name in COLUMNS)} "  # noqa: S608
-    "FROM journal d LEFT JOIN"
-)
+BOTH: Final = ", ".join(f"{table}.{name}" for table in "do" for name in COLUMNS)  # a decision and its outcome
+FOUND: Final = f"SELECT {BOTH} FROM journal d LEFT JOIN"  # noqa: S608
 SAVE_PART: Final = """
 INSERT INTO snapshot_parts (seq, number, state) VALUES ($1, $2, $3)
 ON CONFLICT (seq, number) DO UPDATE SET state = excluded.state

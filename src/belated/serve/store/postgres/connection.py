@@ -35,10 +35,15 @@ SELECT current_setting('default_transaction_read_only') = 'on' OR pg_is_in_recov
     set_config('default_transaction_isolation', 'read committed', false),
     set_config('default_transaction_read_only', $2, false),
     set_config('synchronous_commit', CASE WHEN now IN ('off', 'local') THEN 'on' ELSE now END, false),
+    set_config('plan_cache_mode', 'force_generic_plan', false), set_config('jit', 'off', false),
+    set_config('enable_seqscan', 'off', false), set_config('enable_bitmapscan', 'off', false),
     set_config('tcp_keepalives_idle', '1', false), set_config('tcp_keepalives_interval', '1', false),
     set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '3000', false)
 FROM current_setting('synchronous_commit') AS now
-"""  # without the keepalives, the open transaction of a lost client would hold up all servers for hours
+"""
+# Without the keepalives, the open transaction of a lost client would hold up all servers for hours.
+# Each statement is planned once, because planning for many partitions takes longer than running it. All of them look up
+# by an index. A plan that was made while a partition was empty would otherwise read all of it when it is full.
 IDLE: Final = pq.TransactionStatus.IDLE
 Connection = psycopg.Connection[tuple[Any, ...]]
 TRANSIENT: Final = (psycopg.OperationalError, psycopg.InterfaceError, errors.ReadOnlySqlTransaction)

@@ -2,9 +2,11 @@
 
 import hashlib
 import logging
+import re
 import struct
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any, Final, final
 
 import msgspec
@@ -15,12 +17,15 @@ from belated.serve.domain.entries import COLUMNS, Entry, EntryKind, Found, with_
 from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import Mark, place_of
 from belated.serve.store.bases import BASE, REMOVED, Statement, copied
-from belated.serve.store.journal import NO_MARK, Base, Conflict, Journal, Key, Rejected, Requested
+from belated.serve.store.journal import NO_MARK, Base, Conflict, Journal, Key, Rejected, Removal, Requested
+from belated.serve.store.postgres import partitions, places, removal
 from belated.serve.store.postgres.arrays import Array, array
-from belated.serve.store.postgres.connection import Connection, Link
+from belated.serve.store.postgres.connection import SCHEMA, Connection, Link
+from belated.serve.store.postgres.partitions import Room
 from belated.serve.store.postgres.schema import check_version
 from belated.serve.store.sql import (
     ADD_KEY,
+    BOTH,
     CREATED,
     DECIDED,
     DROP_SNAPSHOT,
@@ -55,13 +60,14 @@ TYPES: Final = {
 UNNUMBERED: Final = [column for column in TYPES if column != "seq"]
 # The transaction must get its xid before its first number. Horizon relies on that.
 NEXT_SEQ: Final = "nextval(CASE WHEN pg_current_xact_id() IS NOT NULL THEN 'places'::regclass END)"
-# whether entries are still there, by their number, time and nonce. LATERAL with a limit looks up each by its number
+# Whether entries are still there, by their number, time and nonce. LATERAL with a limit looks up each by its number.
+# The least and the greatest number spare other partitions from being opened.
 ARE_KEPT: Final = """(
     SELECT count(*) FROM unnest(${}::bigint[], ${}::bigint[], ${}::bigint[]) AS known (seq, at, nonce), LATERAL (
         SELECT 1 FROM journal j WHERE j.seq = known.seq AND j.at = known.at AND coalesce(j.nonce, -1) = known.nonce
-        LIMIT 1
+        AND j.seq >= ${} AND j.seq <= ${} LIMIT 1
     ) AS kept
-) = coalesce(cardinality(${}::bigint[]), 0)""".format(*(len(UNNUMBERED) + 12 + n for n in (0, 1, 2, 0)))  # noqa: S608
+) = coalesce(cardinality(${}::bigint[]), 0)""".format(*(len(UNNUMBERED) + 12 + n for n in (0, 1, 2, 3, 4, 0)))  # noqa: S608
 INSERT: Final = f"""
 INSERT INTO journal (seq, {", ".join(UNNUMBERED)})
 SELECT seq, {", ".join("coalesce(nullif(experiment, 0), seq)" if c == "experiment" else c for c in UNNUMBERED)}
@@ -77,6 +83,7 @@ RETURNING seq
 """  # noqa: S608
 DRAWN: Final = "SELECT coalesce(pg_sequence_last_value('places'), 0)"
 LAST: Final = 2**63 - 1
+PRIMARY_KEY: Final = re.compile(r"journal(_\w+)?_pkey")  # of any partition
 log = logging.getLogger("belated.store")
 RETRIED: Final = (errors.SerializationFailure, errors.DeadlockDetected)
 COPIED: Final = {**TYPES, "kind": "smallint", **dict.fromkeys(("arm", "position", "revision"), "integer")}
@@ -93,19 +100,40 @@ THEN pg_logical_emit_message(true, 'belated', ''::text) END
 """
 CLOCK: Final = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 READ: Final = f"{NEXT_ENTRY} WHERE {LEFT}"
-# LATERAL with an order makes PostgreSQL use the index for each request, whatever it knows of the table.
+# LATERAL with an order or a limit makes PostgreSQL use the index for each, whatever it knows of the table.
 REQUESTED: Final = f"""
 SELECT made.* FROM unnest($1::bigint[], $2::text[]) AS asked (experiment, request), LATERAL (
-    {ENTRY} j WHERE j.experiment = asked.experiment AND j.request = asked.request ORDER BY position
-) AS made
+    SELECT p.seq FROM request_places p WHERE p.experiment = asked.experiment AND p.request = asked.request
+    ORDER BY position
+) AS place, LATERAL ({ENTRY} j WHERE j.seq = place.seq LIMIT 1) AS made
+"""  # noqa: S608
+NAMED: Final = "SELECT name, seq FROM name_places WHERE name = ANY($1::bytea[])"
+NEWEST_OUTCOME: Final = f"""
+SELECT newest.* FROM (
+    SELECT p.seq FROM outcome_places p WHERE p.decision = d.seq ORDER BY p.revision DESC LIMIT 1
+) AS place, LATERAL ({ENTRY} j WHERE j.seq = place.seq LIMIT 1) AS newest
+"""  # noqa: S608
+FIND: Final = f"""
+SELECT {BOTH} FROM unnest($1::bigint[]) AS asked (seq), LATERAL (
+    SELECT * FROM journal j WHERE j.seq = asked.seq AND j.seq >= $2 AND j.seq <= $3 LIMIT 1
+) AS d LEFT JOIN LATERAL ({NEWEST_OUTCOME}) AS o ON true WHERE d.kind = {DECIDED} ORDER BY d.seq
+"""  # noqa: S608
+HISTORY: Final = f"""
+SELECT made.* FROM (SELECT p.seq FROM outcome_places p WHERE p.decision = $1 ORDER BY p.revision) AS place,
+    LATERAL ({ENTRY} j WHERE j.seq = place.seq LIMIT 1) AS made
+"""  # noqa: S608
+BYTES: Final = f"""
+SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c
+WHERE c.relnamespace = '{SCHEMA}'::regnamespace AND c.relkind = 'r'
 """  # noqa: S608
 PLAIN: Final = "SELECT at, experiment, seq, round, arm, probability, nonce, seen FROM journal"
 DAMAGE: Final = {
-    "the index {} is invalid. REINDEX it.": """
-        SELECT indexrelid::regclass::text FROM pg_index
-        WHERE indrelid IN ('journal'::regclass, 'snapshot_parts'::regclass, 'keys'::regclass) AND NOT indisvalid""",
+    "the index {} is invalid. REINDEX it.": f"""
+        SELECT indexrelid::regclass::text FROM pg_index JOIN pg_class t ON t.oid = indrelid
+        WHERE t.relnamespace = '{SCHEMA}'::regnamespace AND NOT indisvalid""",  # noqa: S608
     "the index {} is missing": """
-        SELECT name FROM unnest(ARRAY['one_name', 'one_effect', 'one_outcome', 'one_event']) AS name
+        SELECT name FROM unnest(
+            ARRAY['one_name', 'one_effect', 'one_outcome', 'one_event', 'decisions', 'events', 'outcomes']) AS name
         WHERE to_regclass(name) IS NULL""",
     "the sequence `places` is behind entry {}. Set it to that number.": f"""
         SELECT max(seq) FROM journal HAVING max(seq) > ({DRAWN})""",  # noqa: S608
@@ -115,6 +143,8 @@ DAMAGE: Final = {
     "entry {}: its decision was never made": f"""
         SELECT seq FROM journal o WHERE decision > {REMOVED} AND NOT EXISTS
         (SELECT FROM journal d WHERE d.seq = o.decision AND d.kind = {DECIDED}) ORDER BY seq LIMIT 10""",  # noqa: S608
+    **places.DAMAGE,
+    **partitions.DAMAGE,
 }  # the problem, and the statement that finds it
 
 
@@ -154,15 +184,20 @@ class PostgresJournal(SQLJournal):
 
     kind = "postgresql"
     is_far = True
-    joined = f"{FOUND} LATERAL ({ENTRY} WHERE decision = d.seq ORDER BY revision DESC LIMIT 1) o ON true"
+    joined = f"{FOUND} LATERAL ({NEWEST_OUTCOME}) o ON true"
     # Only an index by experiment gives this order. Otherwise a plan for any experiment may go through the whole journal
     # by its primary key, because it does not know that this experiment is small.
-    page = "({0}experiment, {0}seq) > ($1, $2) AND {0}experiment <= $1 ORDER BY {0}experiment, {0}seq LIMIT $3"
+    # `seq > $2` spares earlier partitions.
+    page = (
+        "({0}experiment, {0}seq) > ($1, $2) AND {0}experiment <= $1 AND {0}seq > $2 "
+        "ORDER BY {0}experiment, {0}seq LIMIT $3"
+    )
 
     def __init__(self, url: str, *, readonly: bool = False, silence_timeout: float | None = None) -> None:
         self._link = Link(url, readonly=readonly, silence_timeout=silence_timeout, check=check_version)
         self._horizon, self._connection_number = Horizon(), 0
         self._newest: Entry | None = None  # the newest entry read or written
+        self._room = Room()
         self._is_warned = False  # of full_page_writes
         self._may_have_standby = True  # whether commits may wait for a standby
         with self._link.using("opened"):
@@ -187,6 +222,7 @@ class PostgresJournal(SQLJournal):
                 if not seqs:
                     raise self._lost(mark.newest.seq)
                 self._know(with_seq(entries[-1], seqs[-1]))
+                self._room.look(self._link, seqs[-1])
                 return seqs
             except StoreUnreachable as error:
                 if not isinstance(error.__cause__, RETRIED) or attempt == MAX_APPENDS - 1:
@@ -210,7 +246,7 @@ class PostgresJournal(SQLJournal):
             try:
                 return [row[0] for row in self._committed(connection, INSERT, values)]
             except errors.UniqueViolation as error:
-                if error.diag.constraint_name == "journal_pkey":
+                if PRIMARY_KEY.fullmatch(error.diag.constraint_name or ""):
                     message = f"the sequence `places` of the store {self._link.name} is behind. Run `belated verify`."
                     raise StoreError(message) from error
                 raise Conflict(error.diag.constraint_name) from error
@@ -233,9 +269,7 @@ class PostgresJournal(SQLJournal):
 
     def named(self, names: Sequence[str]) -> dict[str, int]:
         by_digest = {_digest(name): name for name in names}
-        found = self._rows(
-            "SELECT name, seq FROM journal WHERE name = ANY($1::bytea[])", (array("bytea", [*by_digest]),)
-        )
+        found = self._rows(NAMED, (array("bytea", [*by_digest]),))
         return {by_digest[digest]: seq for digest, seq in found}
 
     def read(self, after: int, limit: int) -> list[Entry]:
@@ -280,11 +314,14 @@ class PostgresJournal(SQLJournal):
         return _all(connection, READ, (after, self._horizon.seq, limit)) if after < self._horizon.seq else []
 
     def find(self, seqs: Sequence[int]) -> dict[int, Found]:
-        where = f"WHERE d.seq = ANY($1::bigint[]) AND d.kind = {DECIDED} ORDER BY d.seq"
-        return {row[3]: found_of(row) for row in self._rows(f"{self.joined} {where}", (array("bigint", seqs),))}
+        return {row[3]: found_of(row) for row in self._rows(FIND, (array("bigint", seqs), *_bounds(seqs)))}
+
+    def history(self, decision: int) -> list[Entry]:
+        return list(map(entry_of, self._rows(HISTORY, (decision,))))
 
     def decided(self, seqs: Sequence[int]) -> list[Entry]:
-        rows = self._rows(f"{PLAIN} WHERE seq = ANY($1::bigint[]) AND kind = {DECIDED}", (array("bigint", seqs),))
+        where = f"WHERE seq = ANY($1::bigint[]) AND seq >= $2 AND seq <= $3 AND kind = {DECIDED}"
+        rows = self._rows(f"{PLAIN} {where}", (array("bigint", seqs), *_bounds(seqs)))
         return [Entry(row[0], EntryKind.DECIDED, *row[1:]) for row in rows]
 
     def snapshots(self) -> list[Snapshot]:
@@ -320,7 +357,7 @@ class PostgresJournal(SQLJournal):
     def scrub(self) -> None:
         """Free the space of what was removed. Servers go on meanwhile."""
         with self._link.using("written") as connection:
-            connection.execute("VACUUM journal, base_parts, snapshot_parts")
+            connection.execute("VACUUM journal, request_places, outcome_places, base_parts, snapshot_parts")
 
     def add_key(self, key: Key) -> None:
         with self._link.using("written") as connection:
@@ -341,10 +378,9 @@ class PostgresJournal(SQLJournal):
             connection.execute("LOCK TABLE journal, keys IN EXCLUSIVE MODE")
             if _all(connection, HELD)[0][0]:
                 raise StoreError(f"the store {self._link.name} is not empty. Choose another.")
-            with connection.cursor().copy(COPY.encode()) as copy:
-                copy.set_types([COPIED[name] for name in (*UNNUMBERED, "seq")])
-                for entry in entries:
-                    copy.write_row((*_row(entry), entry.seq))
+            for number, piece in groupby(entries, lambda entry: partitions.number_of(entry.seq)):
+                partitions.attach_missing(connection, number)
+                _copy(connection, piece)
             connection.execute("SELECT setval('places', max(seq)) FROM journal HAVING max(seq) > 0")
             for key in keys:
                 connection.execute(ADD_KEY, key)
@@ -353,9 +389,12 @@ class PostgresJournal(SQLJournal):
         for snapshot in snapshots:
             self.save(snapshot)
 
+    def remove(self, what: Removal) -> Iterator[int]:
+        """Remove rows in small transactions. Yields how many were removed by each."""
+        return removal.remove(self._link, what)
+
     def size(self) -> int:
-        tables = "unnest(ARRAY['journal', 'base_parts', 'snapshot_parts', 'keys']) AS name"
-        return int(self._rows(f"SELECT sum(pg_total_relation_size(name::regclass)) FROM {tables}")[0][0])  # noqa: S608
+        return int(self._rows(BYTES)[0][0])
 
     def require_durability(self) -> None:
         names = ("fsync", "full_page_writes", "synchronous_standby_names")
@@ -376,16 +415,30 @@ class PostgresJournal(SQLJournal):
         return PostgresJournal(self._link.url, readonly=True, silence_timeout=self._link.silence_timeout)
 
     def check(self) -> list[str]:
-        return [what.format(row[0]) for what, sql in DAMAGE.items() for row in self._rows(sql)]
+        with self._link.using("read") as connection, connection.transaction():
+            connection.execute("SELECT set_config('enable_seqscan', 'on', true)")  # all of the journal is read
+            return [what.format(row[0]) for what, sql in DAMAGE.items() for row in _all(connection, sql)]
 
     def close(self) -> None:
         self._link.close()
 
 
+def _copy(connection: Connection, entries: Iterable[Entry]) -> None:
+    with connection.cursor().copy(COPY.encode()) as copy:
+        copy.set_types([COPIED[name] for name in (*UNNUMBERED, "seq")])
+        for entry in entries:
+            copy.write_row((*_row(entry), entry.seq))
+
+
 def guards(mark: Mark) -> list[Any]:
     """Return the last arguments of INSERT, which say what the store must hold."""
-    known = zip(*mark.also, strict=True) if mark.also else ((), (), ())
-    return [*held(mark), *(array("bigint", column) for column in known)]
+    known = list(zip(*mark.also, strict=True)) if mark.also else [(), (), ()]
+    return [*held(mark), *(array("bigint", column) for column in known), *_bounds(known[0])]
+
+
+def _bounds(seqs: Sequence[int]) -> tuple[int, int]:
+    """Return the least and the greatest number. No number is in the bounds of none."""
+    return min(seqs, default=1), max(seqs, default=0)
 
 
 def columns(entries: Sequence[Entry]) -> list[Array]:

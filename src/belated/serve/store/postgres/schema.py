@@ -1,17 +1,19 @@
 """Creates and migrates the tables in PostgreSQL."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Final, NamedTuple
 
 from belated.errors import StoreError
 from belated.serve.store.postgres.connection import SCHEMA, Connection, Link
+from belated.serve.store.postgres.partitioning import partition
 from belated.serve.store.sql import INDEXES, ONE_EVENT, READING_INDEXES
 
 LOCK: Final = 0x42656C61  # "Bela", the lock that makes two migrations take turns
 LOCK_POLL: Final = 0.05  # seconds
-STEPS: Final = (
+Partitioning = Callable[[Connection, Callable[[], None]], Iterator[str]]
+STEPS: Final[tuple[str | Partitioning, ...]] = (
     f"""
 CREATE TABLE version (number integer NOT NULL);
 INSERT INTO version (number) VALUES (0);
@@ -48,6 +50,7 @@ ALTER TABLE base_parts ALTER state SET STORAGE EXTERNAL;
 CREATE TABLE forgotten (until bigint NOT NULL);
 INSERT INTO forgotten (until) VALUES (0);
 """,
+    partition,
 )  # each step makes the next version of the schema, beginning with an empty database
 SCHEMA_VERSION: Final = len(STEPS)
 # The oldest version whose releases can use a store of this one. Later steps only add what they need not know. Raise it
@@ -91,7 +94,7 @@ def check_not_newer(version: Version, name: str) -> None:
 
 
 def migrate(url: str) -> Iterator[str]:
-    """Update the database to this release, each step in a transaction. Yields a line for each step."""
+    """Update the database to this release. Yields a line for each step, and the progress of a long one."""
     link = Link(url)
     with closing(link), link.using("migrated") as connection:
         # a statement that waits for the lock would make the other migration wait for it, when that creates an index
@@ -100,11 +103,19 @@ def migrate(url: str) -> Iterator[str]:
         check_not_newer(version_of(connection), link.name)
         for number, step in enumerate(STEPS, 1):
             if version_of(connection).number < number:
-                with connection.transaction():
-                    _run(connection, step)
-                    _stamp(connection, number)
+                yield from _take(connection, number, step)
                 yield f"schema version {number}"
+
+
+def _take(connection: Connection, number: int, step: str | Partitioning) -> Iterator[str]:
+    """Take one step. SQL is run in one transaction."""
+    if not isinstance(step, str):
         yield from _add_indexes(connection)
+        yield from step(connection, lambda: _stamp(connection, number))
+        return
+    with connection.transaction():
+        _run(connection, step)
+        _stamp(connection, number)
 
 
 def _add_indexes(connection: Connection) -> Iterator[str]:

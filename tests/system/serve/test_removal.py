@@ -1,0 +1,179 @@
+"""Decisions and outcomes leave the journal in PostgreSQL, by dropping partitions where that is possible."""
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from threading import Event, Thread
+
+import msgspec
+import pytest
+
+from belated.errors import StoreUnreachable
+from belated.serve.domain.entries import Entry, EntryKind
+from belated.serve.store.journal import Conflict, Removal
+from belated.serve.store.postgres import partitions, removal
+from belated.serve.store.postgres.journal import PostgresJournal
+from belated.serve.store.postgres.schema import migrate
+from belated.testing.entries import created, decided, event, outcome
+from belated.testing.journal_contract import readable
+from tests.support.postgres import Cluster, Connection, connect
+
+LAST = 96
+REMOVALS = [
+    Removal(LAST, decisions_until=1),
+    Removal(LAST, decisions_until=8),
+    Removal(LAST, decisions_until=9),
+    Removal(LAST, decisions_until=45),
+    Removal(LAST, decisions_until=LAST),
+    Removal(60, decisions_until=45),
+    Removal(45, decisions_until=45),
+    Removal(30, decisions_until=45),
+    Removal(LAST, experiments=(1,)),
+    Removal(50, experiments=(1, 2)),
+    Removal(LAST, experiments=()),
+    Removal(LAST, decisions=(4, 15, 16, 77)),
+    Removal(40, decisions=(4, 15, 16, 1, 5000)),
+]
+
+
+@pytest.fixture
+def database(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """An empty store with partitions of ten numbers, from which three rows are deleted at a time."""
+    monkeypatch.setattr(partitions, "SIZE", 10)
+    monkeypatch.setattr(removal, "STEP", 3)
+    monkeypatch.setattr(removal, "check_allowed", lambda *_: None)  # without a base, which the contract's tests have
+    with cluster.database("template0") as url:
+        list(migrate(url))
+        yield url
+
+
+@pytest.fixture
+def journal(database: str) -> Iterator[PostgresJournal]:
+    """Two experiments with decisions, outcomes, amendments and events, in ten partitions."""
+    with closing(PostgresJournal(database)) as opened:
+        opened.append([created("one"), created("two")])
+        made: list[list[int]] = []
+        for n in range(1, 16):
+            made.append(opened.append([decided(1, n, key=f"k{n}", position=0), decided(2, n)]))
+            opened.append([event(1, n), outcome(made[-1][0])])
+            if n > 3:  # later, and often in another partition
+                first, second = made[-4]
+                opened.append([outcome(first, revision=1), of_second(outcome(second))])
+        opened.append([outcome(made[1][0], revision=2), decided(1, 99), event(2, 1)])
+        opened.append([decided(1, 100)] * (LAST - opened.last()))
+        yield opened
+
+
+def of_second(one: Entry) -> Entry:
+    return msgspec.structs.replace(one, experiment=2)
+
+
+@pytest.fixture
+def other(database: str) -> Iterator[Connection]:
+    with closing(connect(database)) as connection:
+        yield connection
+
+
+def goes(entry: Entry, what: Removal) -> bool:
+    """Whether a removal takes this entry."""
+    decision = entry.seq if entry.kind is EntryKind.DECIDED else entry.decision
+    if decision is None or entry.seq > what.until:
+        return False
+    if what.experiments is not None:
+        return entry.experiment in what.experiments
+    return decision <= what.decisions_until or decision in what.decisions
+
+
+def agree(journal: PostgresJournal) -> bool:
+    """Whether the tables beside the journal agree with it."""
+    return not [one for one in journal.check() if "its decision was never made" not in one]
+
+
+@pytest.mark.parametrize("what", REMOVALS, ids=str)
+def test_what_is_named_goes_and_the_rest_stays(journal: PostgresJournal, other: Connection, what: Removal) -> None:
+    before, names = readable(journal, 0, 1000), [one.name for one in partitions.partitions(other)]
+    left = [entry for entry in before if not goes(entry, what)]
+    assert sum(journal.remove(what)) == len(before) - len(left)
+    assert readable(journal, 0, 1000) == left
+    assert agree(journal)
+    assert list(filter(None, journal.remove(what))) == []
+    dropped = [f"journal_{one}" for one in range(0, LAST, 10) if one + 9 <= min(what.decisions_until, what.until)]
+    assert [one.name for one in partitions.partitions(other)] == [name for name in names if name not in dropped]
+    for entry in left[2:]:
+        if entry.decision:
+            assert entry in journal.history(entry.decision)
+    gone = {entry.seq for entry in before} - {entry.seq for entry in left}
+    assert journal.find([*gone]) == {}
+    keys = [(entry.experiment, entry.request or "") for entry in before if entry.request and entry.seq in gone]
+    assert journal.requested(keys) == {}
+    assert journal.named(["one", "two"]) == {"one": 1, "two": 2}
+    assert len(journal.events(1, 0, 100)) == 16
+    for number, (experiment, key) in enumerate(keys):
+        journal.append([decided(experiment, 200 + number, key=key, position=0)])
+    assert agree(journal)
+
+
+def test_an_outcome_after_its_decision_went_is_unique_and_goes_with_the_next(
+    journal: PostgresJournal, other: Connection
+) -> None:
+    last = journal.last()
+    journal.append([outcome(4, revision=4), outcome(27, revision=5), outcome(28, revision=6)])
+    assert sum(journal.remove(Removal(last, decisions_until=last))) > 0
+    later = [entry.decision for entry in readable(journal, last, 10)]
+    assert later == [4, 27, 28]
+    for twin in (outcome(4, revision=4), outcome(27, revision=5)):
+        with pytest.raises(Conflict, match="outcome_places_rest"):
+            journal.append([twin])
+    assert agree(journal)
+    assert list(filter(None, journal.remove(Removal(last + 3, decisions_until=last)))) == [3]
+    assert other.execute("SELECT count(*) FROM outcome_places").fetchall() == [(0,)]
+
+
+@pytest.mark.parametrize("steps", [1, 4, 9, 14])
+def test_an_interrupted_removal_is_ended_by_the_next(
+    journal: PostgresJournal, other: Connection, monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
+    what = Removal(LAST, decisions_until=65)
+    left = [entry for entry in readable(journal, 0, 1000) if not goes(entry, what)]
+    drop, removed = removal._drop_left_over, removal.remove(journal._link, what)
+    with monkeypatch.context() as patch:
+        patch.setattr(removal, "_drop_left_over", lambda *_: None)  # as if it was killed before it drops the tables
+        for _ in range(steps):
+            next(removed)
+        del removed
+    list(journal.remove(what))
+    assert drop is removal._drop_left_over
+    assert readable(journal, 0, 1000) == left
+    assert journal.check() == []
+    assert other.execute(partitions.LEFT_OVER).fetchall() == []
+
+
+def test_a_backup_delays_a_removal_and_not_the_writers(
+    journal: PostgresJournal, other: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partitions, "PATIENCE", 1.0)
+    before, waits, is_done = journal.read(0, 1000), list[float](), Event()
+    database = journal._link.url
+
+    def write() -> None:
+        with closing(PostgresJournal(database)) as writer:
+            while not is_done.is_set():
+                began = time.monotonic()
+                writer.append([decided(2, 1)])
+                waits.append(time.monotonic() - began)
+                time.sleep(0.01)
+
+    thread = Thread(target=write)
+    with other.transaction():
+        other.execute("SELECT count(*) FROM journal")
+        thread.start()
+        with pytest.raises(StoreUnreachable, match="an open transaction uses the journal"):
+            list(journal.remove(Removal(LAST, decisions_until=30)))
+    is_done.set()
+    thread.join()
+    assert len(waits) > 20
+    assert max(waits) < 0.5, "nobody waits until the backup ends"
+    what = Removal(LAST, decisions_until=30)
+    list(journal.remove(what))
+    assert journal.read(0, len(before)) == [entry for entry in before if not goes(entry, what)]
+    assert journal.last() == LAST + len(waits)
