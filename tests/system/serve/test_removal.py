@@ -135,14 +135,12 @@ def test_an_interrupted_removal_is_ended_by_the_next(
 ) -> None:
     what = Removal(LAST, decisions_until=65)
     left = [entry for entry in readable(journal, 0, 1000) if not goes(entry, what)]
-    drop, removed = removal._drop_left_over, removal.remove(journal._link, what)
+    removed = journal.remove(what)
     with monkeypatch.context() as patch:
         patch.setattr(removal, "_drop_left_over", lambda *_: None)  # as if it was killed before it drops the tables
         for _ in range(steps):
             next(removed)
-        del removed
     list(journal.remove(what))
-    assert drop is removal._drop_left_over
     assert readable(journal, 0, 1000) == left
     assert journal.check() == []
     assert other.execute(partitions.LEFT_OVER).fetchall() == []
