@@ -1,4 +1,4 @@
-"""A journal as releases with schema 2 have it: one table, without partitions."""
+"""A journal as releases before schema 4 have it: one table, without partitions."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from belated.serve.store.postgres import journal as postgres
 from belated.serve.store.postgres import partitions, schema
 from belated.serve.store.sql import DECIDED, ENTRY, FOUND
 
-OLDER = 2  # their schema
+OLDER = 3  # their schema
 REQUESTED = f"""
 SELECT made.* FROM unnest($1::bigint[], $2::text[]) AS asked (experiment, request), LATERAL (
     {ENTRY} j WHERE j.experiment = asked.experiment AND j.request = asked.request ORDER BY position
