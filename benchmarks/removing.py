@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from threading import Event, Thread
 
+from belated.serve.domain.entries import Entry, EntryKind
+from belated.serve.domain.fold import VERSION, Snapshot
 from belated.serve.store.journal import Removal
 from belated.serve.store.postgres.journal import PostgresJournal
 from belated.serve.store.postgres.partitions import SIZE
@@ -63,6 +65,11 @@ def remove(cluster: Cluster, decisions_until: int) -> tuple[float, float, float]
     """Seconds of a removal, and the longest waits of a writer before it and during it."""
     with full(cluster) as journal, writing(journal) as waits:
         alone = max(waits[len(waits) // 2 :])
+        journal.prepare_base(Snapshot(SIZE, VERSION, b""))  # nobody folds this store, so the state may be empty
+        journal.append([Entry(1, EntryKind.BASE, 0, seen=SIZE)])
+        base = journal.base()
+        assert base is not None  # noqa: S101
+        journal.begin_removal(base)
         begin, began = len(waits), time.perf_counter()
         for _ in journal.remove(Removal(SIZE, decisions_until=decisions_until)):
             pass
