@@ -131,7 +131,7 @@ def test_after_it_the_numbers_stay_and_reports_say_why_they_are_refused(tmp_path
         [refusal] = driven.do(Tell([OutcomeReport(decisions[4].id, "reward", 1.0)]))
         assert refusal.kind == "not_found"
         day = shown(driven.engine.removed.at)
-        assert refusal.detail.endswith(f". Decisions made before {day} may have been archived or erased")
+        assert refusal.detail.endswith(f". Decisions made until {day} may have been archived or erased")
         assert driven.do(Tell([OutcomeReport("0", "reward", 1.0)]))[0].detail == "there is no decision '0'"
         assert driven.do(Ask("layout", 5, "k")).kind == "conflict", "it is closed, and its name stays taken"
         driven.restart()
@@ -152,7 +152,7 @@ def test_what_still_waits_stays(tmp_path: Path) -> None:
     choice = archiving.choose(journal, loaded(journal), wanted)
     assert choice.what.decisions_until == 3
     assert "'waits' still waits for reports" in choice.notes[0]
-    assert "2023-11-14 22:13 UTC, ends at 2023-11-14 23:13 UTC" in choice.notes[0]
+    assert "2023-11-14 22:13:20 UTC, ends at 2023-11-14 23:13:20 UTC" in choice.notes[0]
     assert [one.name for one in archiving.choose(journal, loaded(journal), Wanted()).experiments] == ["free"]
     with pytest.raises(InvalidInput, match=r"'waits' still waits.*Archive it when its waits have ended"):
         archiving.choose(journal, loaded(journal), Wanted(["waits"]))
@@ -243,12 +243,17 @@ def test_the_command(tmp_path: Path) -> None:
     assert "'one' still runs. Close it first" in run("archive", *store, "--experiment", "one")
     assert "no experiment 'three' in this store" in run("archive", *store, "--experiment", "three")
     assert "such as 90d, got '90 days'" in run("archive", *store, "--older-than", "90 days")
-    assert "must be 1 days to 100 years, got '23h'" in run("archive", *store, "--older-than", "23h")
+    assert "must be at least 1d and at most 100 years, got '23h'" in run("archive", *store, "--older-than", "23h")
     assert "Leave out --experiment" in run("archive", *store, "--older-than", "90d", "--experiment", "one")
     assert "made before" in run("archive", *store, "--older-than", "101d")
     said = run("archive", *store, "--older-than", "90d", "--dry-run")
     assert said == "one: 3 decisions would be archived, with 6 entries in all\n"
     assert not folder.exists()
+    assert len(rows(driven.engine.journal)) == 8
+    in_the_way = tmp_path / "file"
+    in_the_way.touch()
+    said = run("archive", "--store", str(driven.path), "--to", str(in_the_way), "--older-than", "90d", "--grace", "0")
+    assert "cannot be made: File exists. Nothing was archived" in said
     assert len(rows(driven.engine.journal)) == 8
     said = run("archive", *store, "--older-than", "90d", "--grace", "0")
     assert said.splitlines()[:2] == [f"wrote {folder}/one-8.parquet", f"wrote {folder}/one-8.journal.parquet"]
@@ -257,7 +262,10 @@ def test_the_command(tmp_path: Path) -> None:
     driven.decide("two")
     driven.close("two")
     said = run("archive", *store, "--experiment", "two", "--grace", "0")
-    assert "archived 1 decisions and removed 1 entries" in said
+    assert "archived 1 decision and removed 1 entry" in said
+    assert CliRunner().invoke(app, ["archive", *store, "--grace", "0"]).exit_code == 0, "nothing is left to do"
+    said = run("replay", str(folder / "one-8.journal.parquet"))
+    assert "has the journal of an archive. Give the file of its decisions" in said
     said = run("verify", "--store", str(driven.path))
     assert "no damage found" in said
     assert "The state after entry 11 was written on" in said

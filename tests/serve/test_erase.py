@@ -201,16 +201,26 @@ def test_the_command(tmp_path: Path) -> None:
     store = "--store", str(driven.path), "--grace", "0"
     assert "name the ids of decisions to erase" in run("erase", *store)
     assert "the ids in missing.txt cannot be read" in run("erase", *store, "--from", "missing.txt")
+    junk = tmp_path / "junk"
+    for wrong, why in ((tmp_path / "missing", "there is no folder"), (junk, "layout.parquet cannot be read")):
+        said = run("erase", *store, made[0].id, "--archive", str(wrong))
+        assert why in said
+        assert "Nothing was erased" in said
+        junk.mkdir(exist_ok=True)
+        (junk / "layout.parquet").write_text("no table")
     said = run("erase", *store, made[0].id, "--from", str(listed))
     assert said.splitlines() == [
         "erased 3 decisions with 4 entries from the store",
         "2 of them had no outcome. They stay open in the counts of their experiments.",
     ]
     driven.engine.catch_up()
+    said = run("erase", *store, made[0].id, "--no-scrub")
+    assert "1 id not in the store, but may be in an archive, which --archive names" in said
+    assert "Traces may be left" in said
     said = run("erase", *store, made[0].id, "--archive", str(tmp_path))
     assert said.splitlines() == [
         "erased 0 decisions with 0 entries from the store",
-        f"1 are not in the store, the first of them {made[0].id}",
+        f"1 id not in the store, nor in the archive: {made[0].id}",
     ]
     assert state_of(load(driven.engine.journal)) == state_of(driven.engine.fold)
     assert "no damage found" in run("verify", "--store", str(driven.path))

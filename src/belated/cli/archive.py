@@ -9,6 +9,7 @@ import typer
 from belated.cli.application import app, console
 from belated.cli.durations import DAY, seconds
 from belated.cli.store_option import STORE, Store, existing
+from belated.cli.stores import plural
 from belated.errors import InvalidInput
 from belated.progress import Progress
 
@@ -48,14 +49,21 @@ def archive(
         from belated.serve.store.removal import loaded  # noqa: PLC0415
 
         fold = loaded(journal)
-        choice = archiving.choose(journal, fold, wanted)
+        try:
+            choice = archiving.choose(journal, fold, wanted)
+        except archiving.NothingToArchive as nothing:
+            say(f"{str(nothing)[0].upper()}{str(nothing)[1:]}.")
+            return
         for note in choice.notes:
             say(note[0].upper() + note[1:])
         counts = archiving.counted(journal, choice)
         total = sum(entries for _, _, entries in counts)
         if dry_run:
             for name, n_decisions, n_entries in counts:
-                say(f"{name}: {n_decisions:,} decisions would be archived, with {n_entries:,} entries in all")
+                say(
+                    f"{name}: {plural(n_decisions, 'decision')} would be archived, "
+                    f"with {plural(n_entries, 'entry')} in all"
+                )
             return
         with Progress("archiving", 2 * total) as progress:
 
@@ -67,7 +75,8 @@ def archive(
         for file in files.files:
             say(f"wrote {file}")
     n_decisions = sum(one.decisions for one in written)
-    say(f"archived {n_decisions:,} decisions and removed {removed:,} entries. The state is the same to the last bit.")
+    gone = f"archived {plural(n_decisions, 'decision')} and removed {plural(removed, 'entry')}"
+    say(f"{gone}. The state is the same to the last bit. Reports of these decisions are refused from now on.")
 
 
 def _wanted(names: list[str], older_than: str | None) -> "Wanted":

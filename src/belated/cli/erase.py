@@ -9,6 +9,7 @@ import typer
 from belated.cli.application import app
 from belated.cli.archive import GRACE, Grace, say
 from belated.cli.store_option import STORE, Store, existing
+from belated.cli.stores import plural
 from belated.errors import InvalidInput
 from belated.progress import Progress
 
@@ -32,19 +33,24 @@ def erase(
         from belated.serve.archive import erasing  # noqa: PLC0415
 
         wanted = erasing.decoded(given)
+        if archive is not None:
+            erasing.check_files(archive)  # before anything is erased
         before = erasing.known(journal, wanted)
         with Progress("erasing", len(before.seqs)) as progress:
             removed = erasing.erase(journal, wanted, grace, progress.reach)
         rows = erasing.erase_from_files(archive, wanted) if archive is not None else {}
         if not no_scrub:
             journal.scrub()
-    say(f"erased {len(before.seqs):,} decisions with {removed:,} entries from the store")
+    say(f"erased {plural(len(before.seqs), 'decision')} with {plural(removed, 'entry')} from the store")
     for path, count in rows.items():
-        say(f"erased {count:,} rows from {path}")
+        say(f"erased {plural(count, 'row')} from {path}")
     if before.open:
         say(f"{before.open:,} of them had no outcome. They stay open in the counts of their experiments.")
     if before.unknown and not rows:
-        say(f"{len(before.unknown):,} are not in the store, the first of them {before.unknown[0]}")
+        where = "nor in the archive" if archive is not None else "but may be in an archive, which --archive names"
+        say(f"{plural(len(before.unknown), 'id')} not in the store, {where}: {', '.join(before.unknown)}")
+    if no_scrub:
+        say("Traces may be left in the files of the store. Run the command again without --no-scrub.")
 
 
 def _lines(path: Path | None) -> list[str]:

@@ -108,8 +108,9 @@ def verify(store: Store = STORE) -> None:
         verdict = verification.verify(journal, progress.reach)
     for problem in verdict.problems:
         console.print(Text(problem, "bold red"), soft_wrap=True)
+    since = "" if verdict.base is None else f" after the saved state of entry {verdict.base.seq:,}"
     console.print(
-        f"{plural(verdict.entries, 'entry')}, {plural(verdict.decisions, 'decision')}, {found(verdict)}",
+        f"{plural(verdict.entries, 'entry')}{since}, {plural(verdict.decisions, 'decision')}, {found(verdict)}",
         soft_wrap=True,
         highlight=False,
     )

@@ -125,6 +125,9 @@ def _open_parquet(path: Path) -> LogTable:
 
     try:
         frame = polars.read_parquet(path, glob=False)
+        if {"kind", "nonce", "drawn"} <= set(frame.columns):
+            log = str(path).replace(".journal.parquet", ".parquet")
+            raise InvalidInput(f"{path} has the journal of an archive. Give the file of its decisions, {log}")
         texts = frame.select(_as_text(frame[name]) for name in frame.columns)
     except OSError as error:
         raise InvalidInput(f"{path}: {error.strerror or error}") from error

@@ -23,16 +23,21 @@ class Wanted(NamedTuple):
     before: int | None = None  # microseconds since 1970
 
 
+class NothingToArchive(InvalidInput):
+    """There is nothing that could be archived now."""
+
+
 def choose(journal: Journal, fold: Fold, wanted: Wanted) -> Choice:
-    """Choose what to archive. Raises InvalidInput if there is nothing."""
+    """Choose what to archive. Raises NothingToArchive."""
     if wanted.before is None:
         choice = choosing.closed(journal, fold, wanted.names)
-        missing = "no closed experiment has decisions in the store"
+        missing = "no closed experiment has decisions in the store that could go"
     else:
         choice = choosing.older_than(journal, fold, wanted.before)
         missing = f"no decision that could go was made before {shown(wanted.before)}"
     if not choice.experiments:
-        raise InvalidInput(" ".join((f"there is nothing to archive: {missing}.", *choice.notes)).rstrip("."))
+        notes = [note[0].upper() + note[1:] for note in choice.notes]
+        raise NothingToArchive(" ".join((f"there is nothing to archive: {missing}.", *notes)).rstrip("."))
     return choice
 
 
@@ -50,7 +55,10 @@ def archive(
     journal: Journal, fold: Fold, choice: Choice, folder: Path, grace: float, progress: Progress
 ) -> tuple[list[Archived], int]:
     """Write the files, then remove what they hold. Returns the files, and how many entries were removed."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"the folder {folder} cannot be made: {error.strerror}. Nothing was archived") from None
     written = []
     for experiment in choice.experiments:
         written.append(files.write(folder, journal, experiment, choice.what))

@@ -90,7 +90,7 @@ def older_than(journal: Journal, fold: Fold, limit: int) -> Choice:
         waiting = first_waiting(journal, experiment, until)
         if waiting is not None:
             until = waiting.seq - 1
-            notes = [f"{_waits(experiment, waiting)}. Decisions from then on stay."]
+            notes = [f"{_waits(experiment, waiting)}. Decisions of all experiments from then on stay."]
     chosen = [one for one in fold.experiments.values() if _has_rows(journal, one, until, fold.seq)]
     return Choice(Removal(fold.seq, decisions_until=until), chosen, notes)
 

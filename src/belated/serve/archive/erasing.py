@@ -74,10 +74,20 @@ def erase(
     return count
 
 
+def check_files(folder: Path) -> None:
+    """Raise InvalidInput if the folder is missing or a Parquet file in it cannot be read."""
+    if not folder.is_dir():
+        raise InvalidInput(f"there is no folder {folder}. Nothing was erased")
+    for path in sorted(folder.glob("*.parquet")):
+        try:
+            pl.read_parquet_schema(path)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise InvalidInput(f"{path} cannot be read: {error}. Move it away. Nothing was erased") from None
+
+
 def erase_from_files(folder: Path, wanted: dict[str, DecisionId]) -> dict[Path, int]:
     """Erase decisions from the files of an archive. Returns how many rows of which files went."""
-    if not folder.is_dir():
-        raise InvalidInput(f"there is no folder {folder}")
+    check_files(folder)
     texts = [text.lower() for text in wanted]
     seqs, nonces = [one.seq for one in wanted.values()], [one.nonce for one in wanted.values()]
     gone: dict[Path, int] = {}

@@ -27,4 +27,4 @@ def iso_or_none(at: int | None) -> str | None:
 
 def shown(at: int) -> str:
     """Return a time for people to read."""
-    return datetime.fromtimestamp(at / MICROSECONDS, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return datetime.fromtimestamp(at / MICROSECONDS, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

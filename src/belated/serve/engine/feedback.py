@@ -107,7 +107,7 @@ def unknown(decision_id: str, removed: Removed) -> Refusal:
     """Refuse a decision that is not in the journal, and say so if it may have been there."""
     wanted, hint = ids.decode(decision_id), ""
     if wanted is not None and 0 < wanted.seq <= removed.until:
-        hint = f". Decisions made before {shown(removed.at)} may have been archived or erased"
+        hint = f". Decisions made until {shown(removed.at)} may have been archived or erased"
     return Refusal("not_found", f"there is no decision {decision_id!r}{hint}")
 
 
