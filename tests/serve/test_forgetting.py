@@ -97,6 +97,6 @@ def test_a_failure_stops_no_request(
 
 
 def test_the_option_is_checked() -> None:
-    for given, said in (("30", "such as 90d, got '30'"), ("23h", "must be 1 days"), ("-3d", "such as 90d")):
+    for given, said in (("30", "such as 90d, got '30'"), ("23h", "must be at least 1d"), ("-3d", "such as 90d")):
         result = CliRunner().invoke(app, ["serve", "--key-lifetime", given])
         assert said in str(result.exception)

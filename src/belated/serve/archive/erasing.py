@@ -74,11 +74,16 @@ def erase(
     return count
 
 
+def _tables(folder: Path) -> list[Path]:
+    """Return the Parquet files of a folder. Empty ones are of a command that was killed."""
+    return [path for path in sorted(folder.glob("*.parquet")) if path.stat().st_size]
+
+
 def check_files(folder: Path) -> None:
     """Raise InvalidInput if the folder is missing or a Parquet file in it cannot be read."""
     if not folder.is_dir():
         raise InvalidInput(f"there is no folder {folder}. Nothing was erased")
-    for path in sorted(folder.glob("*.parquet")):
+    for path in _tables(folder):
         try:
             pl.read_parquet_schema(path)
         except (OSError, pl.exceptions.PolarsError) as error:
@@ -91,7 +96,9 @@ def erase_from_files(folder: Path, wanted: dict[str, DecisionId]) -> dict[Path, 
     texts = [text.lower() for text in wanted]
     seqs, nonces = [one.seq for one in wanted.values()], [one.nonce for one in wanted.values()]
     gone: dict[Path, int] = {}
-    for path in sorted(folder.glob("*.parquet")):
+    for path in folder.glob(".*.partial"):  # of a command that was killed
+        path.unlink()
+    for path in _tables(folder):
         table = pl.read_parquet(path, glob=False)
         if {"decision_id", "probability"} <= set(table.columns):
             is_gone = pl.col("decision_id").is_in(texts)

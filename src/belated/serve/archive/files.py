@@ -81,29 +81,35 @@ class Written(NamedTuple):
 
 def _written(folder: Path, stem: str, ending: str, parts: Generator[bytes]) -> Written:
     """Write a file under a new name, and return it when it is on disk."""
-    for number in count(1):
-        path = folder / f"{stem}{'' if number == 1 else f'-{number}'}{ending}"
-        try:
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))  # nobody else gets this name
-        except FileExistsError:
-            continue
-        break
+    partial = folder / f".{stem}{ending}.{os.getpid()}.partial"
     try:
-        put(path, parquet.joined(parts))
-    except BaseException:
-        path.unlink()
-        raise
-    return Written(path)
+        fill(partial, parquet.joined(parts))
+        for number in count(1):
+            path = folder / f"{stem}{'' if number == 1 else f'-{number}'}{ending}"
+            try:
+                path.hardlink_to(partial)  # fails if somebody has this name
+            except FileExistsError:
+                continue
+            sync(folder)
+            return Written(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    raise AssertionError("not reached")
+
+
+def fill(path: Path, content: Iterable[bytes]) -> None:
+    """Write a file, and return when its content is on disk."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.writelines(content)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def put(path: Path, content: Iterable[bytes]) -> None:
     """Put content in the place of a file, whole and on disk."""
     partial = path.with_name(f".{path.name}.partial")
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.writelines(content)
-        file.flush()
-        os.fsync(file.fileno())
+    fill(partial, content)
     partial.replace(path)
     sync(path.parent)
 

@@ -404,7 +404,7 @@ class Experiment:
         return plain if self.failure is not None else {**plain, "shared": self.shared.state()}
 
     @classmethod
-    def restore(cls, state: dict[str, Any]) -> Self:
+    def restore(cls, state: dict[str, Any], *, is_base: bool = False) -> Self:
         """Build an experiment from a state that has been through `msgspec.to_builtins`."""
         experiment = cls.__new__(cls)
         types = {
@@ -421,6 +421,8 @@ class Experiment:
         for name, value in state.items():
             setattr(experiment, name, msgspec.convert(value, types[name]) if name in types else value)
         if experiment.failure is not None:
+            if is_base:  # the entries are gone, so no release can apply them again
+                experiment.failure = Failure(experiment.failure.what, experiment.failure.entry)
             experiment.failure.check_release()
             return experiment
         experiment.shared = SharedLearner.restore(state["shared"])

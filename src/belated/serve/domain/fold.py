@@ -118,7 +118,7 @@ class Fold:
         return Snapshot(self.seq, VERSION, msgspec.msgpack.encode(state))
 
 
-def restore(snapshot: Snapshot) -> Fold:
+def restore(snapshot: Snapshot, *, is_base: bool = False) -> Fold:
     """Restore the state from a snapshot, or raise a SnapshotError."""
     if snapshot.version != VERSION:
         raise OtherRelease(f"it has version {snapshot.version}, and this release reads version {VERSION}")
@@ -130,7 +130,7 @@ def restore(snapshot: Snapshot) -> Fold:
         if (newest := fold.tail.newest.seq or fold.tail.since) != fold.seq:  # a base knows no newest entry
             raise SnapshotError(f"it is called that of entry {fold.seq}, but is of entry {newest}")
         for one in state["experiments"]:
-            fold._add(Experiment.restore(one))
+            fold._add(Experiment.restore(one, is_base=is_base))
     except SnapshotError:
         raise
     except (msgspec.MsgspecError, LookupError, TypeError, ValueError) as error:

@@ -44,7 +44,6 @@ class Recalling:
     def __init__(self, engine: Engine) -> None:
         self._engine, self._is_stopping = engine, Event()
         self._wanted = open_decisions(engine.fold) if engine.journal.is_far else NONE
-        self._mark = engine.fold.tail.short_mark()
         self._thread = Thread(target=self._run, name="belated-recalling")
 
     def start(self) -> None:
@@ -72,7 +71,9 @@ class Recalling:
     def _recall(self) -> None:
         """Recall decisions over a new connection."""
         with closing(self._engine.journal.reader()) as journal:
-            if not journal.confirms(self._mark):  # it may be another server after a failover
+            with self._engine.lock:  # anew, because a base may have come since the last connection
+                mark = self._engine.fold.tail.short_mark()
+            if not journal.confirms(mark):  # it may be another server after a failover
                 raise StoreError("the history is another one")
             while len(self._wanted) and not self._is_stopping.is_set():
                 started = time.monotonic()

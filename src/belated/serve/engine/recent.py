@@ -100,7 +100,7 @@ class RecentDecisions:
                 if entry.kind is EntryKind.DECIDED:
                     self._newest(entry.seq).add(entry)
                 elif entry.kind is EntryKind.BASE:
-                    self.removed = Removed(entry.seen or 0, entry.at)
+                    self.removed = max(self.removed, Removed(entry.seen or 0, entry.at))  # the largest is in force
                     self._forget(entry.seen or 0)
                 elif entry.decision is not None and (index := self._index(entry.decision)) >= 0:
                     self._blocks[index].end(entry.decision)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from belated.errors import StoreError
 from belated.serve.domain.entries import Entry
 from belated.serve.domain.fold import VERSION
 from belated.serve.store.journal import Base, Journal, entries, left
@@ -19,14 +20,18 @@ class Copied(NamedTuple):
 
 def everything(source: Journal, base: Base | None, last: int) -> Iterator[Entry]:
     """Yield the entries that are left before the base, and all after it."""
-    begin = 0 if base is None else base.seq
-    yield from left(source, begin)
+    begin, count = 0 if base is None else base.seq, 0
+    for count, entry in enumerate(left(source, begin), 1):  # noqa: B007
+        yield entry
+    if sum(1 for _ in left(source, begin)) != count:  # perhaps a decision was read, and its outcome was not
+        raise StoreError("entries were archived or erased meanwhile. Copy again when that has ended.")
     yield from entries(source, begin, last)
 
 
 def copy(source: Journal, destination: Journal, progress: Callable[[int], object] = lambda _: None) -> Copied:
     """Copy the present contents in one step. The source may be written meanwhile."""
-    last, count, base = source.last(), 0, source.base()
+    base, count = source.base(), 0
+    last = source.last()  # after the base, so that the entry that puts it in force is copied too
     least = 0 if base is None else base.entry
     snapshots = [one for one in source.snapshots() if least <= one.seq <= last and one.version == VERSION]
     keys = source.keys()

@@ -13,7 +13,7 @@ from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.failures import OtherRelease
 from belated.serve.domain.fold import FailedApply, Fold, Snapshot, restore
 from belated.serve.store.journal import Base, Journal, entries, left
-from belated.serve.store.loading import begin_at, load
+from belated.serve.store.loading import MOST_STARTS, begin_at, load
 
 # errors that only a damaged journal causes
 SENSELESS: Final = (BelatedError, LookupError, TypeError, ValueError, msgspec.MsgspecError)
@@ -97,8 +97,26 @@ class Draws:
 def verify(journal: Journal, progress: Callable[[int], None] = lambda _: None) -> VerifyResult:
     """Check the store, rebuild the state, and compare it with every snapshot and with what a start would load.
 
-    If entries were archived or erased, the state is rebuilt from the base on.
+    If entries were archived or erased, the state is rebuilt from the base on. Begins again if that happens meanwhile.
     """
+    for _ in range(MOST_STARTS - 1):
+        before = _base_of(journal)
+        result = _verify(journal, progress)
+        if not result.problems or _base_of(journal) == before:
+            return result
+    return _verify(journal, progress)
+
+
+def _base_of(journal: Journal) -> Base | None:
+    try:
+        return journal.base()
+    except StoreUnreachable:
+        raise
+    except StoreError:
+        return None
+
+
+def _verify(journal: Journal, progress: Callable[[int], None]) -> VerifyResult:
     problems = journal.check()
     try:
         base = journal.base()

@@ -112,7 +112,8 @@ def _remove_partition(link: Link, one: Partition, until: int) -> Iterator[int]:
         last = min(first + STEP, one.end) - 1
         if keyed:
             source = f"(SELECT * FROM {one.name} WHERE seq >= $1 AND seq <= $2)"  # noqa: S608
-            with link.using("written") as connection:
+            with link.using("written") as connection, connection.transaction():
+                _allow(connection, until)
                 connection.execute(displacing("request_places", source).encode(), (first, last))
         if told_later := _numbers(link, TOLD_LATER, first, last, one.end, until):
             yield _remove_these(link, told_later, until)
