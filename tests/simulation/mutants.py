@@ -192,8 +192,8 @@ def a_start_skips_the_first_entry_after_the_snapshot() -> Iterator[Any]:
 def a_start_forgets_late_reports() -> Iterator[Any]:
     original = Experiment.restore.__func__  # type: ignore[attr-defined]
 
-    def restore(cls: type[Experiment], state: dict[str, Any]) -> Experiment:
-        restored: Experiment = original(cls, state)
+    def restore(cls: type[Experiment], state: dict[str, Any], *, is_base: bool = False) -> Experiment:
+        restored: Experiment = original(cls, state, is_base=is_base)
         restored.counts.late = 0
         return restored
 
