@@ -60,8 +60,19 @@ def test_older_decisions_are_added_while_there_is_room(monkeypatch: pytest.Monke
     assert kept.add_older(numbered(60, 69))
     assert not kept.add_older(numbered(50, 50))
     assert [seq for seq in range(40, 120) if kept.get(seq)] == [*range(60, 70), *range(80, 90), *range(100, 110)]
-    kept.take([outcome(85), *numbered(110, 112)])  # the oldest make room
+    kept.take([outcome(85), *numbered(110, 114)])  # the oldest make room for a new block
     assert [kept.get(seq) is None for seq in (69, 84, 85, 86, 111)] == [True, False, True, False, False]
+
+
+def test_of_a_store_that_is_near_only_the_newest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recent, "PART", 10)
+    kept = RecentDecisions(is_far=False)
+    kept.take(numbered(1, 25))
+    kept.take([outcome(12), outcome(23), outcome(3)])
+    assert [seq for seq in range(1, 30) if kept.get(seq)] == [11, *range(13, 23), 24, 25]
+    assert len(kept) == 13
+    kept.take([with_seq(Entry(1, EntryKind.BASE, 0, seen=21), 26)])
+    assert [seq for seq in range(1, 30) if kept.get(seq)] == [22, 24, 25]
 
 
 @pytest.mark.parametrize(("value", "status"), [(0.5, "duplicate"), (0.75, "conflict")])

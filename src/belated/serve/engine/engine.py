@@ -68,7 +68,8 @@ class Engine:
         self.fold = load_to_serve(journal)
         self.clock = timekeeper(clock, journal, self.fold.at)
         self._snapshot_seq = self.fold.restored
-        self._expiry, self.recent = Expiry(journal), RecentDecisions(removed_from(journal))
+        self._expiry = Expiry(journal)
+        self.recent = RecentDecisions(removed_from(journal), is_far=journal.is_far)
         self._forgetting = Forgetting(journal, key_lifetime)
         self.commit_seconds = 0.0  # of the last append
         self.entries, self.written = 0, 0  # how many entries this server has written, and the last of them

@@ -81,31 +81,34 @@ class RecentDecisions:
     """The newest decisions whose outcome this server has not applied. Any thread may use it.
 
     Another server may have written the outcome already. Then the store refuses a first one. So whoever relies on this
-    must look into the store after a Conflict.
+    must look into the store after a Conflict. If the store is not far away, only the newest ten or twenty thousand are
+    kept, because a look-up takes less time than packing a decision.
     """
 
-    def __init__(self, removed: Removed = Removed()) -> None:  # noqa: B008  # a constant
-        self.removed = removed
+    def __init__(self, removed: Removed = Removed(), *, is_far: bool = True) -> None:  # noqa: B008  # a constant
+        self.removed, self._is_far = removed, is_far
+        self._new: dict[int, Entry] = {}  # not in a block yet
+        self._before: dict[int, Entry] = {}  # new ones before these, if the store is not far away
         self._blocks: list[Block] = []  # in the order of their decisions
         self._firsts: list[int] = []  # of each block, the first decision it ever had
         self._lock = Lock()
 
     def __len__(self) -> int:
-        return sum(map(len, self._blocks))
+        return len(self._new) + len(self._before) + sum(map(len, self._blocks))
 
     def take(self, entries: Iterable[Entry]) -> None:
         """Take note of entries that were applied."""
         with self._lock:
             for entry in entries:
                 if entry.kind is EntryKind.DECIDED:
-                    self._newest(entry.seq).add(entry)
+                    self._new[entry.seq] = entry
+                    if len(self._new) >= PART:
+                        self._pack()
                 elif entry.kind is EntryKind.BASE:
                     self.removed = max(self.removed, Removed(entry.seen or 0, entry.at))  # the largest is in force
                     self._forget(entry.seen or 0)
-                elif entry.decision is not None and (index := self._index(entry.decision)) >= 0:
-                    self._blocks[index].end(entry.decision)
-                    if not self._blocks[index]:
-                        self._drop(index)
+                elif entry.decision is not None and self._new.pop(entry.decision, None) is None:
+                    self._end(entry.decision)
 
     def add_older(self, decisions: Iterable[Entry]) -> bool:
         """Add decisions that are older than all others, and open. Returns False if there is no more room.
@@ -123,6 +126,9 @@ class RecentDecisions:
 
     def _forget(self, until: int) -> None:
         """Forget decisions up to this number, because they may be removed from the store."""
+        self._new, self._before = (
+            {seq: entry for seq, entry in some.items() if seq > until} for some in (self._new, self._before)
+        )
         while self._blocks and self._blocks[0].seqs[-1] <= until:
             self._drop(0)
         if self._blocks:
@@ -132,14 +138,23 @@ class RecentDecisions:
             if not first:
                 self._drop(0)
 
-    def _newest(self, seq: int) -> Block:
-        """Return the block for a new decision. Drops the oldest ones if there are too many."""
-        if not self._blocks or len(self._blocks[-1]) >= PART:
-            self._blocks.append(Block())
-            self._firsts.append(seq)
-            while len(self) > MOST - PART:
-                self._drop(0)
-        return self._blocks[-1]
+    def _pack(self) -> None:
+        """Pack the new decisions into a block. Drops the oldest ones if there are too many."""
+        packed, self._new = self._new, {}
+        if not self._is_far:
+            self._before = packed
+            return
+        self._blocks.append(Block(packed.values()))
+        self._firsts.append(next(iter(packed)))
+        while len(self) > MOST - PART:
+            self._drop(0)
+
+    def _end(self, seq: int) -> None:
+        """Forget a decision that is not among the new ones."""
+        if self._before.pop(seq, None) is None and (index := self._index(seq)) >= 0:
+            self._blocks[index].end(seq)
+            if not self._blocks[index]:
+                self._drop(index)
 
     def _drop(self, index: int) -> None:
         del self._blocks[index], self._firsts[index]
@@ -151,5 +166,7 @@ class RecentDecisions:
     def get(self, seq: int) -> Entry | None:
         """Return the decision with this number, if it is known."""
         with self._lock:
+            if (found := self._new.get(seq) or self._before.get(seq)) is not None:
+                return found
             index = self._index(seq)
             return self._blocks[index].get(seq) if index >= 0 else None
