@@ -11,16 +11,17 @@ from threading import Event, Thread
 from typing import Final, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from belated.arrays import Integers
 from belated.errors import StoreError, StoreUnreachable
-from belated.serve.domain.experiment import Experiment
+from belated.serve.domain.entries import Drawings
 from belated.serve.domain.fold import Fold
 from belated.serve.engine.engine import Engine
 from belated.serve.engine.recent import MOST
 from belated.serve.store.journal import Journal
 
-AT_ONCE: Final = 1_000  # decisions in one query
+AT_ONCE: Final = 10_000  # decisions in one query, so that few round trips are needed
 NONE: Final = np.empty(0, np.int64)
 RETRY_EVERY: Final = 1.0  # seconds between two tries to reach a lost store
 log = logging.getLogger("belated.recalling")
@@ -32,9 +33,14 @@ def open_decisions(fold: Fold) -> Integers:
     return np.sort(np.concatenate([*waiting, NONE]))[::-1][:MOST]
 
 
-def is_open(experiment: Experiment, decision: int) -> bool:
-    """Whether no outcome of this decision was applied."""
-    return experiment.failure is None and experiment.shared.is_waiting(decision)
+def are_open(found: Drawings, fold: Fold) -> NDArray[np.bool_]:
+    """Whether no outcome was applied, for each decision."""
+    open = np.zeros(len(found.seqs), bool)
+    for number in np.unique(found.experiments).tolist():
+        own, experiment = found.experiments == number, fold.experiments[number]
+        if experiment.failure is None:
+            open[own] = experiment.shared.are_waiting(found.seqs[own])
+    return open
 
 
 @final
@@ -76,14 +82,13 @@ class Recalling:
             if not journal.confirms(mark):  # it may be another server after a failover
                 raise StoreError("the history is another one")
             while len(self._wanted) and not self._is_stopping.is_set():
-                started = time.monotonic()
+                started = time.thread_time()
                 is_full = not self._add(journal, self._wanted[:AT_ONCE].tolist())
                 self._wanted = NONE if is_full else self._wanted[AT_ONCE:]
-                self._is_stopping.wait(time.monotonic() - started)  # leaves half of the time to requests
+                self._is_stopping.wait(time.thread_time() - started)  # leaves half of the processor to requests
 
     def _add(self, journal: Journal, seqs: Sequence[int]) -> bool:
         """Remember those that are still open. Returns False if there is no more room."""
-        found, experiments = journal.decided(seqs), self._engine.fold.experiments
+        found = journal.drawings(seqs)
         with self._engine.lock:  # so that no outcome is applied between the look and the note
-            open = [one for one in found if is_open(experiments[one.experiment], one.seq)]
-            return self._engine.recent.add_older(open)
+            return self._engine.recent.add_older(found.only(are_open(found, self._engine.fold)))

@@ -3,13 +3,12 @@
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
-from operator import attrgetter
 from threading import Lock
 from typing import Final, NamedTuple, final
 
 import numpy as np
 
-from belated.serve.domain.entries import Entry, EntryKind
+from belated.serve.domain.entries import Drawings, Entry, EntryKind
 
 MOST: Final = 1_000_000  # decisions, of 64 bytes each
 PART: Final = 10_000  # decisions in one block
@@ -20,22 +19,13 @@ WIDTH: Final = 6  # whole numbers of a decision beside its own
 class Block:
     """Decisions one after the other. Rows of decisions that have ended are dropped when they are the larger part."""
 
-    def __init__(self, decisions: Iterable[Entry] = ()) -> None:
-        self.seqs, self._probabilities = array("q"), array("d")
-        self._numbers, self._n_ended = array("q"), 0
-        for decision in decisions:
-            self.add(decision)
+    def __init__(self, decisions: Drawings) -> None:
+        numbers = np.stack((decisions.experiments, *decisions[2:-1]), axis=1)
+        self.seqs, self._numbers = array("q", decisions.seqs.tobytes()), array("q", numbers.tobytes())
+        self._probabilities, self._n_ended = array("d", decisions.probabilities.tobytes()), 0
 
     def __len__(self) -> int:
         return len(self.seqs)
-
-    def add(self, entry: Entry) -> None:
-        """Add a decision that is newer than all others."""
-        self.seqs.append(entry.seq)
-        self._probabilities.append(entry.probability or 0.0)
-        self._numbers.extend(
-            (entry.experiment, entry.at, entry.round or 0, entry.arm or 0, entry.nonce or 0, entry.seen or 0)
-        )
 
     def _row(self, seq: int) -> int | None:
         row = bisect_left(self.seqs, seq)
@@ -110,13 +100,13 @@ class RecentDecisions:
                 elif entry.decision is not None and self._new.pop(entry.decision, None) is None:
                     self._end(entry.decision)
 
-    def add_older(self, decisions: Iterable[Entry]) -> bool:
+    def add_older(self, decisions: Drawings) -> bool:
         """Add decisions that are older than all others, and open. Returns False if there is no more room.
 
         Those that may be removed from the store are left out.
         """
         with self._lock:
-            block = Block(sorted((one for one in decisions if one.seq > self.removed.until), key=attrgetter("seq")))
+            block = Block(decisions.only(decisions.seqs > self.removed.until))
             if len(self) + len(block) > MOST:
                 return False
             if block:
@@ -144,7 +134,7 @@ class RecentDecisions:
         if not self._is_far:
             self._before = packed
             return
-        self._blocks.append(Block(packed.values()))
+        self._blocks.append(Block(Drawings.of(packed.values())))
         self._firsts.append(next(iter(packed)))
         while len(self) > MOST - PART:
             self._drop(0)

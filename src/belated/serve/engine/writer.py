@@ -188,7 +188,7 @@ class Writer:
     def _run(self) -> None:
         while True:
             wait = self._next_turn - time.monotonic()
-            if self.engine.is_behind and not self.failure:
+            if self.engine.applied.is_behind and not self.failure:
                 wait = min(wait, self._pause)
             try:
                 group = self._groups.get(timeout=max(0.0, wait))
@@ -211,9 +211,9 @@ class Writer:
     def _serve(self, group: list[PendingRequest]) -> None:
         results: list[Result] = []
         if group and not self.failure:
-            before = self.engine.entries
+            before = self.engine.applied.entries
             self._guarded(lambda: results.extend(self.engine.process([one.request for one in group])))
-            self.committed(self.engine.commit_seconds, self.engine.entries - before)
+            self.committed(self.engine.applied.commit_seconds, self.engine.applied.entries - before)
         if self.failure:
             results = [self._failed()] * len(group)
         if group:
@@ -231,11 +231,11 @@ class Writer:
                 self._serve_parked(parked, may_wait=may_wait)
 
     def _serve_parked(self, parked: list[Parked[PendingRequest]], *, may_wait: bool) -> None:
-        results, before = list[Result](), self.engine.entries
+        results, before = list[Result](), self.engine.applied.entries
         if not self.failure:
             again = [(one.waiting.request, one.hidden) for one in parked]
             self._guarded(lambda: results.extend(self.engine.resume(again, may_wait=may_wait)))
-            self.committed(self.engine.commit_seconds, self.engine.entries - before)
+            self.committed(self.engine.applied.commit_seconds, self.engine.applied.entries - before)
         if self.failure:
             results = [self._failed()] * len(parked)
         group, results = self._parking.keep([one.waiting for one in parked], results, parked[0].until)
@@ -267,9 +267,9 @@ class Writer:
                     self._try_again()
                 self._next_turn = time.monotonic() + (RETRY_EVERY if self.failure else TAIL_EVERY)
             return
-        if now >= self._next_turn or (is_idle and self.engine.is_behind):
+        if now >= self._next_turn or (is_idle and self.engine.applied.is_behind):
             self._guarded(self._catch_up)
-            self._pause = min(TAIL_EVERY, 2 * self._pause) if self.engine.is_behind else TAIL_SOON
+            self._pause = min(TAIL_EVERY, 2 * self._pause) if self.engine.applied.is_behind else TAIL_SOON
             self._next_turn = time.monotonic() + TAIL_EVERY
         if not self.failure and now >= self._next_expiry:
             self._guarded(self._tidy)
@@ -310,10 +310,10 @@ class Writer:
 
     def _tidy(self) -> None:
         """End waits that are over, forget old Idempotency-Keys, and save a snapshot if it is due."""
-        started, before, looked = time.monotonic(), self.engine.entries, EXPIRED_AT_ONCE
+        started, before, looked = time.monotonic(), self.engine.applied.entries, EXPIRED_AT_ONCE
         while looked >= EXPIRED_AT_ONCE and time.monotonic() < started + EXPIRY_TURN:
             looked = self.engine.expire()
-        self.committed(self.engine.commit_seconds, self.engine.entries - before)
+        self.committed(self.engine.applied.commit_seconds, self.engine.applied.entries - before)
         self._next_expiry = time.monotonic() + (0.0 if looked >= EXPIRED_AT_ONCE else EXPIRY_EVERY)
         self.engine.forget_keys()
         self._snapshot_if_due()
