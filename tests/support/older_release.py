@@ -3,7 +3,7 @@
 import pytest
 
 from belated.serve.store.postgres import journal as postgres
-from belated.serve.store.postgres import partitions, schema
+from belated.serve.store.postgres import room, schema
 from belated.serve.store.sql import DECIDED, ENTRY, FOUND
 
 OLDER = 3  # their schema
@@ -24,7 +24,7 @@ def become_older(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres.PostgresJournal, "joined", newest)
     found = f"{newest} WHERE d.seq = ANY($1::bigint[]) AND d.kind = {DECIDED} AND $2 + $3 > 0 ORDER BY d.seq"
     monkeypatch.setattr(postgres, "FIND", found)
-    monkeypatch.setattr(partitions.Room, "look", lambda *_: None)
+    monkeypatch.setattr(room.Room, "look", lambda *_: None)
 
 
 def older_store(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

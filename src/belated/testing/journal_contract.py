@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from belated.errors import HistoryLost, StoreError
-from belated.serve.domain.entries import Entry, EntryKind
+from belated.serve.domain.entries import Drawings, Entry, EntryKind, with_seq
 from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import Mark, Tail, place_of
 from belated.serve.store import journal as journals
@@ -197,12 +197,13 @@ class JournalContract(RemovalContract):
     def test_many_decisions_are_found_by_their_numbers(self, journal: Journal) -> None:
         filled(journal)
         wanted = [1, 3, 4, 8, 99]
-        found = {entry.seq: entry for entry in journal.decided(wanted)}
-        known = {seq: one.decision for seq, one in journal.find(wanted).items()}
-        assert found.keys() == known.keys() == {3, 4}
-        used = ("at", "kind", "experiment", "round", "arm", "probability", "nonce", "seen")
-        for seq, entry in found.items():
-            assert [getattr(entry, name) for name in used] == [getattr(known[seq], name) for name in used]
+        known = [found.decision for found in journal.find(wanted).values()]
+        found = journal.drawings(wanted)
+        assert found.seqs.tolist() == [3, 4]
+        for column, expected in zip(found, Drawings.of(known), strict=True):
+            assert column.dtype == expected.dtype
+            assert column.tolist() == expected.tolist()
+        assert [len(column) for column in journal.drawings([99])] == [0] * len(found)
 
     def test_a_snapshot_can_be_dropped(self, journal: Journal) -> None:
         journal.drop_snapshot(7)
@@ -241,6 +242,17 @@ class JournalContract(RemovalContract):
         with pytest.raises(HistoryLost):
             journal.append([decided(1, 4)], gone.mark())
         assert journal.last() == 4
+
+    def test_the_numbers_of_a_long_history_are_not_too_large_to_be_summed(self, journal: Journal) -> None:
+        tail, first = Tail(), 2**57
+        entries = [decided(1, number) for number in range(100)]
+        numbered = [with_seq(entry, first + number) for number, entry in enumerate([created("one"), *entries])]
+        journal.fill(numbered, [], [])
+        for entry in numbered:
+            tail.add([entry])
+        assert sum(entry.seq for entry in numbered) > 2**63
+        assert journal.confirms(tail.mark())
+        assert not journal.confirms(tail.mark()._replace(seqs=tail.mark().seqs - 1))
 
     def test_nothing_is_appended_if_an_entry_that_it_builds_on_is_lost(self, journal: Journal) -> None:
         journal.append([created("one")])

@@ -1,5 +1,6 @@
 """A journal of an older release gets partitions while servers of that release go on."""
 
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,9 +10,9 @@ from threading import Event, Thread
 import pytest
 
 from belated.serve.domain.entries import Entry
-from belated.serve.store.journal import Conflict
+from belated.serve.store.journal import Conflict, Removal
 from belated.serve.store.opening import open_journal
-from belated.serve.store.postgres import partitioning, partitions, schema
+from belated.serve.store.postgres import partitioning, partitions, removal, schema
 from belated.serve.store.postgres.journal import PostgresJournal
 from belated.testing.entries import created, decided, event, filled, outcome
 from belated.testing.journal_contract import JournalContract, OpenStore, readable
@@ -102,25 +103,102 @@ def test_it_is_migrated_while_an_older_release_writes(older: str, monkeypatch: p
 def test_a_migration_of_a_journal_that_is_killed_anywhere_can_be_run_again(
     older: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Meanwhile, a server of the older release writes many times as much as there was."""
     written, kills = write_all_kinds(older, monkeypatch), 3
     while True:
         command = [sys.executable, "-c", f"{SMALL}{KILLED}", older, str(kills)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
         if done.returncode == 0:
             break
+        assert done.returncode == -signal.SIGKILL, done.stderr
         kills += 11
-        with closing(connect(older)) as connection:
-            connection.execute("SELECT count(*) FROM journal")
-    assert kills > 40
+        with monkeypatch.context() as patch:
+            become_older(patch)
+            with closing(PostgresJournal(older)) as journal:
+                seqs = journal.append([decided(1, kills + number) for number in range(20)])
+                written += readable(journal, seqs[0] - 1, 100)
+    assert kills > 30
     with closing(PostgresJournal(older)) as journal:
-        assert readable(journal, 0, 100) == written
+        assert readable(journal, 0, 1000) == written
         assert journal.check() == []
 
 
 SMALL = """
-from belated.serve.store.postgres import partitioning
-partitioning.PIECE, partitioning.MANY = 5, 0
+from belated.serve.store.postgres import partitioning, partitions
+partitioning.PIECE, partitioning.MANY, partitions.SIZE = 40, 0, 10
 """
+
+
+def test_a_migration_that_ends_before_the_swap_leaves_nothing_that_refuses_entries(
+    older: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_all_kinds(older, monkeypatch)
+    monkeypatch.setattr(partitions, "SIZE", 10)
+    monkeypatch.setattr(partitioning, "MANY", 0)
+    with monkeypatch.context() as patch:
+        patch.delattr(partitioning, "_swap")  # as if it was killed here
+        with pytest.raises(NameError):
+            list(schema.migrate(older))
+    with monkeypatch.context() as patch, closing(connect(older)) as other:
+        become_older(patch)
+        checks = "SELECT count(*) FROM pg_constraint WHERE conname = 'first_partition'"
+        assert other.execute(checks.encode()).fetchall() == [(2,)]
+        with closing(PostgresJournal(older)) as journal:
+            journal.append([decided(1, number) for number in range(10, 100)])
+            journal.append([outcome(14 + number) for number in range(90)])
+    assert list(schema.migrate(older)) == DONE[-1:]
+    with closing(PostgresJournal(older)) as journal:
+        assert len(readable(journal, 0, 1000)) == 13 + 2 * 90
+        assert journal.check() == []
+
+
+def test_numbers_leap_over_those_that_the_first_partition_has_too_many(
+    older: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = write_all_kinds(older, monkeypatch)
+    monkeypatch.setattr(partitions, "SIZE", 10)
+    monkeypatch.setattr(partitioning, "MANY", 0)
+    assert list(schema.migrate(older)) == DONE
+    with closing(PostgresJournal(older)) as journal, closing(connect(older)) as other:
+        assert partitions.partitions(other)[0] == ("journal_0", 0, partitions.FAR + 20)
+        seqs = [journal.append([decided(1, 20 + number), outcome(3, revision=2 + number)])[0] for number in range(20)]
+        near = [seq for seq in seqs if seq < partitions.FAR]
+        assert near == list(range(14, near[-1] + 1, 2))
+        assert 20 <= near[-1] < 20 + 2 * 10
+        assert seqs[len(near) :] == [partitions.FAR + 20 + 2 * number for number in range(20 - len(near))]
+        assert journal.last() == seqs[-1] + 1
+        assert [entry.seq for entry in readable(journal, 13, 100)] == sorted({*seqs, *(seq + 1 for seq in seqs)})
+        assert readable(journal, 0, 100)[:13] == written
+        assert [entry.seq for entry in journal.history(3)][2:] == [seq + 1 for seq in seqs]
+        assert other.execute("SELECT count(*) FROM journal_rest").fetchall() == [(0,)]
+        assert journal.check() == []
+        monkeypatch.setattr(removal, "check_allowed", lambda *_: None)
+        left = [entry.seq for entry in readable(journal, 0, 100) if entry.body or entry.seq in seqs[-8:]]
+        removed = list(journal.remove(Removal(journal.last(), decisions_until=seqs[-9])))
+        assert [entry.seq for entry in readable(journal, 0, 100)] == left  # all outcomes are of decision 3
+        assert len(removed) < 20, "it does not go through the gap"
+        assert partitions.partitions(other)[0].first == partitions.FAR + 20
+        assert journal.check() == []
+
+
+def test_the_rest_takes_all_entries_after_a_migration_of_a_large_journal(
+    older: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backup keeps partitions from being added for long."""
+    write_all_kinds(older, monkeypatch)
+    monkeypatch.setattr(partitions, "SIZE", 10)
+    monkeypatch.setattr(partitioning, "MANY", 0)
+    assert list(schema.migrate(older)) == DONE
+    with closing(PostgresJournal(older)) as journal, closing(connect(older)) as backup:
+        while journal.append([decided(1, 20)])[0] < partitions.FAR:
+            pass
+        with backup.transaction():
+            backup.execute("SELECT count(*) FROM journal")
+            for seq in journal.append([decided(1, number) for number in range(100)]):
+                journal.append([outcome(seq)])
+        [(count,)] = backup.execute("SELECT count(*) FROM journal_rest").fetchall()
+        assert count > 100
+        assert journal.check() == []
 
 
 def test_the_progress_of_a_large_journal_is_told(older: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 from belated.serve.domain.entries import Entry
 from belated.serve.domain.history import Mark, Tail, place_of
 from belated.serve.store.journal import Conflict
-from belated.serve.store.postgres import partitions
+from belated.serve.store.postgres import partitions, room
 from belated.serve.store.postgres.journal import PostgresJournal
 from belated.serve.store.postgres.schema import migrate
 from belated.testing.entries import created, decided, event, filled, outcome
@@ -66,7 +66,7 @@ def test_an_entry_without_a_partition_goes_into_the_rest(
     journal: PostgresJournal, other: Connection, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A backup holds a lock for hours. No append waits for it."""
-    monkeypatch.setattr(partitions, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(room, "RETRY_SECONDS", 0.0)
     with other.transaction():
         other.execute("SELECT count(*) FROM journal")
         slowest = 0.0
@@ -81,17 +81,6 @@ def test_an_entry_without_a_partition_goes_into_the_rest(
     assert held(other)["journal_rest"] < 90, "there are partitions again"
     assert [entry.seq for entry in readable(journal, 0, 200)] == list(range(1, journal.last() + 1))
     assert journal.check() == []
-
-
-def test_a_large_rest_is_not_read_under_a_lock(
-    journal: PostgresJournal, other: Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(partitions, "LARGEST_REST", -1)
-    before = names(other)
-    journal.append([decided(1, number) for number in range(100)])
-    journal.append([decided(1, 101)])
-    assert names(other) == before
-    assert journal.last() == 102
 
 
 def test_only_one_connection_adds_partitions_at_a_time(
@@ -118,6 +107,28 @@ def test_a_copy_has_partitions(cluster: Cluster, journal: PostgresJournal) -> No
             assert len(held(other)) == 15
             assert copy.check() == []
             assert copy.append([decided(1, 100)]) == [147]
+
+
+def test_numbers_leap_while_servers_write(database: str, journal: PostgresJournal, other: Connection) -> None:
+    """No number is given out twice, and a leap never goes back."""
+    written = list[int]()
+
+    def write() -> None:
+        with closing(PostgresJournal(database)) as writer:
+            for number in range(60):
+                written.extend(writer.append([decided(1, number), decided(1, number)]))
+
+    writers = [Thread(target=write) for _ in range(3)]
+    for writer in writers:
+        writer.start()
+    for first in (1000, 5000, 4000):
+        partitions.leap(other, first)
+        assert other.execute("SELECT last_value FROM places").fetchall() >= [(first - 1,)]
+    for writer in writers:
+        writer.join()
+    assert len({*written}) == 360
+    assert max(written) >= 5000
+    assert journal.check() == []
 
 
 # -- what is unique holds across partitions -------------------------------------------------------------------------
@@ -184,7 +195,7 @@ DAMAGED = {
     "UPDATE request_places SET seq = 3": "request_places has a row for entry 3, which does not fit it",
     "INSERT INTO outcome_places VALUES (5, 77, 8)": "outcome_places has a row for entry 77, which does not fit it",
     "ALTER TABLE journal DETACH PARTITION journal_rest": "the table journal has no default partition",
-    "ALTER TABLE journal DETACH PARTITION journal_30": "the table journal_30 is left over from a removal",
+    "ALTER TABLE journal DETACH PARTITION journal_30": "the table journal_30 is not attached to the journal",
 }
 
 

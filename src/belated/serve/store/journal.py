@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar, NamedTuple
 
 from belated.errors import StoreUnreachable
-from belated.serve.domain.entries import Entry, Found
+from belated.serve.domain.entries import Drawings, Entry, Found
 from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import Mark
 
@@ -132,9 +132,9 @@ class Journal(ABC):
     def find(self, seqs: Sequence[int]) -> dict[int, Found]:
         """Return the decisions with these numbers. Other numbers are left out."""
 
-    def decided(self, seqs: Sequence[int]) -> list[Entry]:
-        """Return the decisions with these numbers, perhaps without their requests. Faster than `find` for many."""
-        return [found.decision for found in self.find(seqs).values()]
+    def drawings(self, seqs: Sequence[int]) -> Drawings:
+        """Return the decisions with these numbers, without their requests. Faster than `find` for many."""
+        return Drawings.of(found.decision for found in self.find(seqs).values())
 
     @abstractmethod
     def requested(self, requests: Sequence[Requested]) -> dict[Requested, list[Entry]]:

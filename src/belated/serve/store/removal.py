@@ -5,15 +5,18 @@ are only looked up. A crash between any two steps leaves a sound store, and the 
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from belated.errors import HistoryLost, StoreError
 from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.fold import Fold
+from belated.serve.domain.history import Mark
 from belated.serve.store.journal import Base, Journal, Removal, entries
 from belated.serve.store.loading import load
 
+AT_ONCE: Final = "another command archives or erases at the same time. Run this one again when it has ended."
 GRACE: Final = 5.0  # seconds for running servers to read of the base. Each reads the journal many times a second
 
 
@@ -29,17 +32,36 @@ def loaded(journal: Journal) -> Fold:
 def put_base(journal: Journal, fold: Fold, at: int) -> Base:
     """Save the state as a base, and put it in force. Raises StoreError if another command has just done so."""
     journal.prepare_base(fold.base())
-    journal.append([Entry(at, EntryKind.BASE, 0, seen=fold.seq)], fold.tail.short_mark()._replace(base=fold.seq))
+    append(journal, [Entry(at, EntryKind.BASE, 0, seen=fold.seq)], fold.tail.short_mark()._replace(base=fold.seq))
     base = journal.base()
     if base is None or base.seq != fold.seq:
-        raise StoreError("another command archives or erases at the same time. Run this one again when it has ended.")
+        raise StoreError(AT_ONCE)
     return base
+
+
+def append(journal: Journal, written: Sequence[Entry], mark: Mark) -> None:
+    """Append entries. Raises StoreError if another command removes entries that these build on."""
+    with _alone(journal, mark.newest.seq):
+        journal.append(written, mark)
+
+
+@contextmanager
+def _alone(journal: Journal, newest: int) -> Iterator[None]:
+    """Say what is wrong if another command has put a base in force after the entry `newest`, and removes entries."""
+    try:
+        yield
+    except HistoryLost as error:
+        base = journal.base()
+        if base is not None and base.is_removing and base.entry > newest:
+            raise StoreError(AT_ONCE) from error
+        raise
 
 
 def begin(journal: Journal, base: Base, grace: float = GRACE) -> None:
     """Wait until running servers have read of the base, and allow removals."""
-    for _ in entries(journal, base.seq, base.entry):  # waits for an open transaction that hides it
-        pass
+    with _alone(journal, base.entry):
+        for _ in entries(journal, base.seq, base.entry):  # waits for an open transaction that hides it
+            pass
     time.sleep(grace)
     journal.begin_removal(base)
 

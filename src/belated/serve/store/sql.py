@@ -126,7 +126,8 @@ def is_held(first: int = 1) -> str:
     n_after, seqs, times, since, newest, at, nonce, witness, witness_at, witness_nonce, base = range(first, first + 11)
     entry = "EXISTS (SELECT 1 FROM journal WHERE seq = ${} AND at = ${} AND coalesce(nonce, -1) = ${})"
     return f"""
-    (SELECT count(*) = ${n_after} AND coalesce(sum(seq), 0) = ${seqs} AND coalesce(sum(at & {LOW_BITS}), 0) = ${times}
+    (SELECT count(*) = ${n_after} AND coalesce(sum(seq & {LOW_BITS}), 0) = ${seqs}
+        AND coalesce(sum(at & {LOW_BITS}), 0) = ${times}
      FROM journal WHERE seq > ${since} AND seq <= ${newest})
     AND (${newest} = 0 OR ({entry.format(newest, at, nonce)} AND {NOT_BEHIND.format(f"${newest}")}))
     AND (${witness} = 0 OR {entry.format(witness, witness_at, witness_nonce)})

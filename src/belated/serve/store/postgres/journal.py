@@ -10,18 +10,19 @@ from itertools import groupby
 from typing import Any, Final, final
 
 import msgspec
+import numpy as np
 from psycopg import errors
 
 from belated.errors import HistoryLost, StoreError, StoreUnreachable
-from belated.serve.domain.entries import COLUMNS, Entry, EntryKind, Found, with_seq
+from belated.serve.domain.entries import COLUMNS, Drawings, Entry, EntryKind, Found, with_seq
 from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import Mark, place_of
 from belated.serve.store.bases import BASE, REMOVED, Statement, copied
 from belated.serve.store.journal import NO_MARK, Base, Conflict, Journal, Key, Rejected, Removal, Requested
-from belated.serve.store.postgres import partitions, places, removal
+from belated.serve.store.postgres import partitions, places, removal, rest
 from belated.serve.store.postgres.arrays import Array, array
 from belated.serve.store.postgres.connection import SCHEMA, Connection, Link
-from belated.serve.store.postgres.partitions import Room
+from belated.serve.store.postgres.room import Room
 from belated.serve.store.postgres.schema import check_version
 from belated.serve.store.sql import (
     ADD_KEY,
@@ -57,6 +58,7 @@ TYPES: Final = {
     "request": "text",
     **dict.fromkeys(("body", "drawn", "name"), "bytea"),
 }
+WHOLE: Final = ("seq", "experiment", "at", "round", "arm", "nonce", "seen")  # the whole numbers of Drawings
 UNNUMBERED: Final = [column for column in TYPES if column != "seq"]
 # The transaction must get its xid before its first number. Horizon relies on that.
 NEXT_SEQ: Final = "nextval(CASE WHEN pg_current_xact_id() IS NOT NULL THEN 'places'::regclass END)"
@@ -85,7 +87,8 @@ DRAWN: Final = "SELECT coalesce(pg_sequence_last_value('places'), 0)"
 LAST: Final = 2**63 - 1
 PRIMARY_KEY: Final = re.compile(r"journal(_\w+)?_pkey")  # of any partition
 log = logging.getLogger("belated.store")
-RETRIED: Final = (errors.SerializationFailure, errors.DeadlockDetected)
+LEAP_PATIENCE: Final = 1.0  # seconds
+RETRIED: Final = (errors.SerializationFailure, errors.DeadlockDetected, errors.CheckViolation)
 COPIED: Final = {**TYPES, "kind": "smallint", **dict.fromkeys(("arm", "position", "revision"), "integer")}
 COPY: Final = f"COPY journal ({', '.join(UNNUMBERED)}, seq) FROM STDIN (FORMAT BINARY)"
 # The oldest xid in use and the next free one. A snapshot's xmax follows the last xid that ended, so it may be lower.
@@ -107,6 +110,13 @@ SELECT made.* FROM unnest($1::bigint[], $2::text[]) AS asked (experiment, reques
     ORDER BY position
 ) AS place, LATERAL ({ENTRY} j WHERE j.seq = place.seq LIMIT 1) AS made
 """  # noqa: S608
+# A removal forgets the keys of a partition before it drops that. The same key may be in use again meanwhile.
+LEFT_ENTRIES: Final = f"""
+SELECT {", ".join(f"{'p' if name in {'request', 'position'} else 'e'}.{name}" for name in COLUMNS)}
+FROM (SELECT * FROM journal WHERE {LEFT}) AS e LEFT JOIN LATERAL (
+    SELECT p.request, p.position FROM request_places p WHERE {places.PLACES["request_places"].found_by} LIMIT 1
+) AS p ON true ORDER BY e.seq
+"""  # noqa: S608
 NAMED: Final = "SELECT name, seq FROM name_places WHERE name = ANY($1::bytea[])"
 NEWEST_OUTCOME: Final = f"""
 SELECT newest.* FROM (
@@ -126,7 +136,12 @@ BYTES: Final = f"""
 SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c
 WHERE c.relnamespace = '{SCHEMA}'::regnamespace AND c.relkind = 'r'
 """  # noqa: S608
-PLAIN: Final = "SELECT at, experiment, seq, round, arm, probability, nonce, seen FROM journal"
+# Whole columns as bytes. psycopg would handle each value alone.
+DRAWINGS: Final = f"""
+SELECT {", ".join(f"string_agg(int8send(coalesce({name}, 0)::bigint), ''::bytea ORDER BY seq)" for name in WHOLE)},
+    string_agg(float8send(coalesce(probability, 0)), ''::bytea ORDER BY seq)
+FROM journal WHERE seq = ANY($1::bigint[]) AND seq >= $2 AND seq <= $3 AND kind = {DECIDED}
+"""  # noqa: S608
 DAMAGE: Final = {
     "the index {} is invalid. REINDEX it.": f"""
         SELECT indexrelid::regclass::text FROM pg_index JOIN pg_class t ON t.oid = indrelid
@@ -250,6 +265,11 @@ class PostgresJournal(SQLJournal):
                     message = f"the sequence `places` of the store {self._link.name} is behind. Run `belated verify`."
                     raise StoreError(message) from error
                 raise Conflict(error.diag.constraint_name) from error
+            except errors.CheckViolation as error:
+                if (numbers := rest.refused_by(error)) is None:
+                    raise
+                partitions.leap(connection, numbers.end, LEAP_PATIENCE)
+                raise StoreUnreachable(f"numbers have leapt to {numbers.end}. Send it again.") from error
 
     def _committed(self, connection: Connection, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         """Run a statement that commits. Raises StoreUnreachable if it did not wait for its standby."""
@@ -313,16 +333,20 @@ class PostgresJournal(SQLJournal):
             return [row for row in read[0] if row[3] <= self._horizon.seq]
         return _all(connection, READ, (after, self._horizon.seq, limit)) if after < self._horizon.seq else []
 
+    def left(self, after: int, until: int, limit: int) -> list[Entry]:
+        return list(map(entry_of, self._rows(LEFT_ENTRIES, (after, until, limit))))
+
     def find(self, seqs: Sequence[int]) -> dict[int, Found]:
         return {row[3]: found_of(row) for row in self._rows(FIND, (array("bigint", seqs), *_bounds(seqs)))}
 
     def history(self, decision: int) -> list[Entry]:
         return list(map(entry_of, self._rows(HISTORY, (decision,))))
 
-    def decided(self, seqs: Sequence[int]) -> list[Entry]:
-        where = f"WHERE seq = ANY($1::bigint[]) AND seq >= $2 AND seq <= $3 AND kind = {DECIDED}"
-        rows = self._rows(f"{PLAIN} {where}", (array("bigint", seqs), *_bounds(seqs)))
-        return [Entry(row[0], EntryKind.DECIDED, *row[1:]) for row in rows]
+    def drawings(self, seqs: Sequence[int]) -> Drawings:
+        [columns] = self._rows(DRAWINGS, (array("bigint", seqs), *_bounds(seqs)))
+        types = (*(">i8" for _ in range(len(columns) - 1)), ">f8")
+        read = (np.frombuffer(column or b"", type) for column, type in zip(columns, types, strict=True))
+        return Drawings(*(column.astype(column.dtype.newbyteorder("=")) for column in read))
 
     def snapshots(self) -> list[Snapshot]:
         return loaded(self._rows)
@@ -420,6 +444,7 @@ class PostgresJournal(SQLJournal):
             return [what.format(row[0]) for what, sql in DAMAGE.items() for row in _all(connection, sql)]
 
     def close(self) -> None:
+        self._room.close()
         self._link.close()
 
 

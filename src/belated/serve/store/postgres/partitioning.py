@@ -1,6 +1,10 @@
 """Turns the journal of an older release into a partitioned one, while servers of that release go on writing.
 
 The old table becomes the first partition. It keeps its indexes, and so does `rest`, because older releases need them.
+
+A constraint proves the bounds of a large journal beforehand. It refuses entries beyond them, also when the migration
+has been killed, and then nobody may be there to drop it. So the bounds are farther away than a table can hold entries.
+Later, numbers leap over those that are too many (`Partition.unused`).
 """
 
 from collections.abc import Callable, Iterator
@@ -8,7 +12,8 @@ from typing import Final
 
 from belated.serve.store.postgres import partitions, places
 from belated.serve.store.postgres.connection import Connection
-from belated.serve.store.postgres.partitions import PARENTS, briefly, make_room
+from belated.serve.store.postgres.partitions import FAR, PARENTS, briefly
+from belated.serve.store.postgres.room import make_room
 from belated.serve.store.sql import DECIDED, READING_INDEXES
 
 PIECE: Final = 20_000  # numbers whose places are added in one transaction
@@ -50,6 +55,7 @@ def partition(connection: Connection, stamp: Callable[[], None]) -> Iterator[str
     newest = _newest(connection)
     end = _end_of_first(newest)
     if newest > MANY:
+        end += FAR
         _check_bounds(connection, end)
     briefly(connection, lambda: _swap(connection, end, stamp))
     make_room(connection, newest)
@@ -90,7 +96,7 @@ def _add_places(connection: Connection) -> Iterator[str]:
 
 
 def _end_of_first(newest: int) -> int:
-    """Return where the first partition ends. Numbers are given out while its bounds are checked."""
+    """Return where numbers leave the first partition. Older releases are slow from there on."""
     return (partitions.number_of(newest + newest // 4) + 1) * partitions.SIZE
 
 
@@ -121,7 +127,8 @@ def _swap(connection: Connection, end: int, stamp: Callable[[], None]) -> None:
     _run(connection, "LOCK TABLE journal, outcome_places IN ACCESS EXCLUSIVE MODE")
     places.unwatch(connection, "journal")
     _run(connection, *(statement.format(end=end) for statement in (*JOURNAL, *OUTCOMES)))
-    _uncheck(connection, "_0")
+    for suffix in ("_0", "_rest"):  # the rest was made like the first partition
+        _uncheck(connection, suffix)
     if connection.execute("SELECT EXISTS (SELECT FROM journal)").fetchall() == [(False,)]:
         _run(connection, *(f"DROP INDEX {name}_0" for name in UNIQUE))  # no older release uses the store
     places.watch(connection, "journal")

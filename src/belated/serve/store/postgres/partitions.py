@@ -4,25 +4,21 @@ The places of outcomes have partitions too, by the number of the decision and wi
 before their numbers are needed. An entry without one goes into the partition `rest`, so that no append fails.
 """
 
-import logging
 import time
 from collections.abc import Callable
-from typing import Final, NamedTuple, TypeVar, final
+from typing import Final, NamedTuple, TypeVar
 
 from psycopg import errors
 
-from belated.errors import StoreError, StoreUnreachable
-from belated.serve.store.journal import Rejected
-from belated.serve.store.postgres.connection import SCHEMA, Connection, Link
+from belated.errors import StoreUnreachable
+from belated.serve.store.postgres.connection import SCHEMA, Connection
 
 SIZE = 1_000_000  # numbers in a partition
-AHEAD: Final = 3  # partitions that are kept after the newest entry, because a long backup delays new ones
-LARGEST_REST: Final = 32 << 20  # bytes of `rest` that may be read while others wait
+FAR: Final = 10**12  # more than the entries that a table can hold, which has 2**32 pages of at most 120 entries
 PARTITION_LOCK: Final = 0x42656C63  # one more than that of snapshots
 LOCK_WAIT: Final = 20  # milliseconds. Others queue behind whoever waits for a lock
 PAUSE: Final = 0.2  # seconds between two attempts
 PATIENCE = 60.0  # seconds
-RETRY_SECONDS: Final = 10.0
 PARENTS: Final = ("outcome_places", "journal")
 LISTED: Final = r"""
 SELECT c.relname, coalesce((regexp_match(bounds, 'FROM \(''?(\d+)'))[1]::bigint, 0),
@@ -30,19 +26,21 @@ SELECT c.relname, coalesce((regexp_match(bounds, 'FROM \(''?(\d+)'))[1]::bigint,
 FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid, pg_get_expr(c.relpartbound, c.oid) AS bounds
 WHERE i.inhparent = 'journal'::regclass AND bounds <> 'DEFAULT' ORDER BY 3
 """
-# tables that a removal has detached and not dropped yet
-LEFT_OVER: Final = rf"""
+REMOVED_PREFIX: Final = "removed_"  # of a table that a removal has taken out of the journal
+TABLES: Final = f"""
 SELECT relname FROM pg_class
 WHERE relnamespace = '{SCHEMA}'::regnamespace AND relkind = 'r' AND NOT relispartition
-    AND relname ~ '^(journal|outcome_places)_\d+$' ORDER BY relname
+    AND relname ~ '^{{}}(journal|outcome_places)_\\d+$' ORDER BY relname
 """  # noqa: S608
+LEFT_OVER: Final = TABLES.format(REMOVED_PREFIX)  # They are in nobody's way until the next removal drops them
 DAMAGE: Final = {
     "the table {} has no default partition. Attach the one that ends with `_rest`.": """
         SELECT partrelid::regclass::text FROM pg_partitioned_table
         WHERE partrelid IN ('journal'::regclass, 'outcome_places'::regclass) AND partdefid = 0""",
-    "the table {} is left over from a removal. Run the removal again.": LEFT_OVER,
+    "the table {} is not attached to the journal. Attach it, or drop it if its entries were removed.": TABLES.format(
+        ""
+    ),
 }
-log = logging.getLogger("belated.store")
 T = TypeVar("T")
 
 
@@ -53,13 +51,19 @@ class Partition(NamedTuple):
     first: int
     end: int
 
+    @property
+    def unused(self) -> int:
+        """How many of its last numbers are never used. Its bounds were proven while any number could still come."""
+        return FAR if self.end - self.first > FAR else 0
+
 
 def partitions(connection: Connection) -> list[Partition]:
     """Return the partitions of the journal in order, without `rest`."""
     return [Partition(*row) for row in connection.execute(LISTED).fetchall()]
 
 
-def _end(connection: Connection) -> int:
+def end_of_last(connection: Connection) -> int:
+    """Return the number from which on there is no partition."""
     return max((one.end for one in partitions(connection)), default=0)
 
 
@@ -99,7 +103,7 @@ def number_of(seq: int) -> int:
 
 def attach_missing(connection: Connection, number: int) -> None:
     """Create the partition of this number, unless there is one or a later one."""
-    if number * SIZE >= _end(connection):
+    if number * SIZE >= end_of_last(connection):
         attach(connection, number * SIZE, (number + 1) * SIZE)
 
 
@@ -110,46 +114,12 @@ def following(end: int, newest: int) -> int:
     return (newest // SIZE + 2) * SIZE  # not the next multiple, because numbers are given out meanwhile
 
 
-def make_room(connection: Connection, newest: int) -> int:
-    """Create partitions ahead of the newest number. Returns the number from which on there is none.
+def leap(connection: Connection, first: int, patience: float | None = None) -> None:
+    """Let the next entry have this number, unless numbers have come as far. Those in between are never used."""
 
-    Another connection that does the same is not waited for.
-    """
+    def work() -> None:
+        connection.execute("ALTER SEQUENCE places CACHE 1")  # changes nothing, but nobody else draws numbers meanwhile
+        last = "coalesce(pg_sequence_last_value('places'), 0)"
+        connection.execute(f"SELECT setval('places', {first - 1}) WHERE {last} < {first - 1}".encode())
 
-    def add() -> int | None:
-        if connection.execute("SELECT pg_try_advisory_xact_lock($1)", (PARTITION_LOCK,)).fetchall() == [(False,)]:
-            return None
-        end = _end(connection)
-        if end > newest + AHEAD * SIZE:
-            return None
-        [(size,)] = connection.execute("SELECT pg_relation_size('journal_rest')").fetchall()
-        if size > LARGEST_REST:
-            raise StoreError(f"the table journal_rest has {size:,} bytes, which is too much to add a partition")
-        first = following(end, newest)
-        attach(connection, first, first + SIZE)
-        return first + SIZE
-
-    while briefly(connection, add, patience=0.0) is not None:
-        pass
-    return _end(connection)
-
-
-@final
-class Room:
-    """Makes partitions ahead of the numbers in use, now and then after an append. The append never fails by it."""
-
-    def __init__(self) -> None:
-        self._enough_until = 0  # the number up to which nothing is to be done
-        self._again_at = 0.0
-
-    def look(self, link: Link, newest: int) -> None:
-        """Make partitions if few numbers are left."""
-        if newest < self._enough_until or time.monotonic() < self._again_at:
-            return
-        try:
-            with link.using("partitioned") as connection:
-                self._enough_until = make_room(connection, newest) - (AHEAD - 1) * SIZE
-        except (StoreError, Rejected) as error:
-            log.warning("no partition could be added. Entries go into the rest", extra={"error": str(error)})
-        if self._enough_until <= newest:
-            self._again_at = time.monotonic() + RETRY_SECONDS
+    briefly(connection, work, patience)

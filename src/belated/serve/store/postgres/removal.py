@@ -1,8 +1,8 @@
 """Removes decisions and outcomes from the journal in PostgreSQL. Whole partitions are dropped, other rows deleted.
 
 Servers go on writing meanwhile. Each transaction is small or only changes the catalogue. It removes decisions together
-with their outcomes, so that no report can count a second time. If a removal is interrupted, the next one goes on. Rows
-with a body are never removed. Those of a dropped partition move to `rest`.
+with their outcomes, so that no report can count a second time. If a removal is interrupted, the store can be used as it
+is, and the next removal goes on. Rows with a body are never removed. Those of a dropped partition move to `rest`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,14 @@ from belated.serve.store.bases import ALLOW, check_allowed
 from belated.serve.store.journal import Removal
 from belated.serve.store.postgres.arrays import array
 from belated.serve.store.postgres.connection import Connection, Link
-from belated.serve.store.postgres.partitions import LEFT_OVER, PARTITION_LOCK, Partition, briefly, partitions
+from belated.serve.store.postgres.partitions import (
+    LEFT_OVER,
+    PARTITION_LOCK,
+    REMOVED_PREFIX,
+    Partition,
+    briefly,
+    partitions,
+)
 from belated.serve.store.postgres.places import displacing
 from belated.serve.store.sql import DECIDED
 
@@ -34,6 +41,13 @@ DECISIONS_OF, TOLD_OF = (
     for which in (f"kind = {DECIDED}", "decision IS NOT NULL")
 )
 OLDEST_DECISION: Final = f"SELECT seq FROM journal WHERE kind + 0 = {DECIDED} AND seq <= $1 ORDER BY seq LIMIT 1"  # noqa: S608
+# The first number from $1 to $2 that an entry has, or a decision with outcomes. There are gaps of any length.
+NEXT: Final = """
+SELECT least(
+    (SELECT seq FROM {} WHERE seq >= $1 AND seq <= $2 ORDER BY seq LIMIT 1),
+    (SELECT decision FROM outcome_places WHERE decision >= $1 AND decision <= $2 ORDER BY decision LIMIT 1)
+)
+"""
 
 
 def remove(link: Link, what: Removal) -> Iterator[int]:
@@ -86,6 +100,18 @@ def _one(connection: Connection, sql: str, *values: Any) -> Any:
     return found[0][0] if found else None
 
 
+def _steps(link: Link, table: str, first: int, last: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of numbers that hold all entries of a table from `first` to `last`, and their outcomes."""
+    while first <= last:
+        with link.using("read") as connection:
+            start = _one(connection, NEXT.format(table), first, last)
+        if start is None:
+            return
+        end = min(start + STEP - 1, last)
+        yield start, end
+        first = end + 1
+
+
 def _remove_until(link: Link, decisions_until: int, until: int) -> Iterator[int]:
     """Remove all decisions up to a number, and their outcomes up to another."""
     with link.using("read") as connection:
@@ -96,8 +122,7 @@ def _remove_until(link: Link, decisions_until: int, until: int) -> Iterator[int]
         oldest = _one(connection, OLDEST_DECISION, decisions_until) or decisions_until + 1
     while late := _delete(link, until, (LATE, (oldest, until))):
         yield late
-    for first in range(oldest, decisions_until + 1, STEP):
-        last = min(first + STEP - 1, decisions_until)
+    for first, last in _steps(link, "journal", oldest, decisions_until):
         yield _delete(link, until, (OUTCOMES, (first, last, 0, until)), (DECISIONS, (first, last)))
 
 
@@ -108,8 +133,7 @@ def _remove_partition(link: Link, one: Partition, until: int) -> Iterator[int]:
     with link.using("read") as connection:
         held = f"SELECT min(seq), count(request) FROM {one.name} WHERE body IS NULL"  # noqa: S608
         [(start, keyed)] = connection.execute(held.encode()).fetchall()
-    for first in range(start or one.end, one.end, STEP):
-        last = min(first + STEP, one.end) - 1
+    for first, last in _steps(link, one.name, start or one.end, one.end - 1):
         if keyed:
             source = f"(SELECT * FROM {one.name} WHERE seq >= $1 AND seq <= $2)"  # noqa: S608
             with link.using("written") as connection, connection.transaction():
@@ -144,6 +168,8 @@ def _detach(connection: Connection, one: Partition, until: int) -> None:
         connection.execute(f"ALTER TABLE outcome_places DETACH PARTITION {places}".encode())
         connection.execute(f"ALTER TABLE journal DETACH PARTITION {one.name}".encode())
         connection.execute(f"INSERT INTO journal_rest SELECT * FROM {one.name} WHERE body IS NOT NULL".encode())  # noqa: S608
+        for table in (places, one.name):
+            connection.execute(f"ALTER TABLE {table} RENAME TO {REMOVED_PREFIX}{table}".encode())
         columns = list(zip(*moved, strict=True)) if moved else [(), (), ()]
         connection.execute(
             "INSERT INTO outcome_places_rest (decision, seq, revision) "
@@ -161,7 +187,7 @@ def _settled(connection: Connection) -> int:
 
 
 def _drop_left_over(link: Link) -> None:
-    """Drop tables that are no partitions any more."""
+    """Drop the tables that were taken out of the journal."""
     with link.using("written") as connection:
         for (name,) in connection.execute(LEFT_OVER).fetchall():
             connection.execute(f"DROP TABLE IF EXISTS {name}".encode())
