@@ -4,8 +4,10 @@ import io
 import os
 import stat
 from collections.abc import Generator
+from copy import copy
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import polars as pl
 import pytest
@@ -16,12 +18,13 @@ from belated.errors import InvalidInput
 from belated.replay import decision_log
 from belated.serve.archive import archiving, files
 from belated.serve.archive.archiving import Wanted
+from belated.serve.archive.settling import settle
 from belated.serve.domain.entries import Entry, Found
 from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.timestamps import MICROSECONDS, now, shown
 from belated.serve.engine.requests import Ask, Tell
 from belated.serve.http import parquet
-from belated.serve.http.exports import parquet_parts
+from belated.serve.http.exports import csv_pages, parquet_parts
 from belated.serve.store.loading import load
 from belated.serve.store.removal import loaded
 from belated.serve.store.verify import verify
@@ -120,8 +123,11 @@ def test_after_it_the_numbers_stay_and_reports_say_why_they_are_refused(tmp_path
     for decision in decisions[:3]:
         driven.tell(decision, 1.0)
     driven.close()
-    numbers = driven["layout"].counts, driven["layout"].chosen, driven["layout"].distribution().tolist()
+    counts, chosen = copy(driven["layout"].counts), driven["layout"].chosen.copy()
     archived(driven, tmp_path / "archive")
+    numbers = driven["layout"].counts, driven["layout"].chosen, driven["layout"].distribution().tolist()
+    assert numbers[:2] == (msgspec.structs.replace(counts, removed=2), chosen), "two were open"
+    assert driven["layout"].counts.outstanding == len(driven["layout"].shared.waiting()) == 0
     for _ in range(2):
         assert (
             driven["layout"].counts,
@@ -176,8 +182,27 @@ def test_only_old_decisions_go(tmp_path: Path) -> None:
     assert [found.decision.at for found in driven.decisions()] == [driven.clock.now - 2 * DAY] * 3 + [
         driven.clock.now - DAY
     ] * 3
+    [noted] = archived(driven, tmp_path / "archive", Wanted(before=limit))
+    assert (noted.decisions, noted.entries) == (0, 2), "that two were open"
     with pytest.raises(InvalidInput, match="nothing to archive: no decision that could go was made before 2023"):
         archived(driven, tmp_path / "archive", Wanted(before=limit))
+
+
+def test_a_decision_that_was_noted_before_the_command_was_killed_is_open_in_the_file(tmp_path: Path) -> None:
+    driven = Driven(tmp_path)
+    driven.create()
+    driven.decide()
+    driven.close()
+    before = exported(driven, "layout")
+    journal = driven.engine.journal
+    settle(journal, journal.find([2]).values(), driven.engine.fold.tail.short_mark(), driven.clock.now)
+    driven.engine.catch_up()
+    assert driven.decisions()[0].outcome is not None
+    assert exported(driven, "layout").equals(before)
+    assert b",open," in b"".join(csv_pages(driven["layout"], (page for page in [driven.decisions()])))
+    [one] = archived(driven, tmp_path / "archive")
+    assert (one.decisions, one.entries) == (1, 2)
+    assert pl.read_parquet(one.files[0]).equals(before)
 
 
 def test_an_outcome_that_came_too_late_goes_into_the_next_archive(tmp_path: Path) -> None:
@@ -193,7 +218,7 @@ def test_an_outcome_that_came_too_late_goes_into_the_next_archive(tmp_path: Path
     driven.engine.catch_up()
     assert driven["layout"].counts.reported == 1
     [late] = archived(driven, tmp_path / "archive")
-    assert (late.decisions, late.entries, len(late.files)) == (0, 1, 1)
+    assert (late.decisions, late.entries, len(late.files)) == (0, 2, 1), "the report, and that the other one was open"
     together = sorted([*raw(tmp_path / "archive"), *rows(journal)], key=lambda entry: entry.seq)
     assert folded(together) == state_of(driven.engine.fold)
 
@@ -263,10 +288,11 @@ def test_the_command(tmp_path: Path) -> None:
     driven.close("two")
     said = run("archive", *store, "--experiment", "two", "--grace", "0")
     assert "archived 1 decision and removed 1 entry" in said
+    assert "archived 0 decisions and removed 1 entry" in run("archive", *store, "--grace", "0"), "that it was open"
     assert CliRunner().invoke(app, ["archive", *store, "--grace", "0"]).exit_code == 0, "nothing is left to do"
     said = run("replay", str(folder / "one-8.journal.parquet"))
     assert "has the journal of an archive. Give the file of its decisions" in said
     said = run("verify", "--store", str(driven.path))
     assert "no damage found" in said
-    assert "The state after entry 11 was written on" in said
-    assert "Entries before it were archived or erased, so they were not folded again. 4 of them are left." in said
+    assert "The state after entry 13 was written on" in said
+    assert "Entries before it were archived or erased, so they were not folded again. 5 of them are left." in said

@@ -10,7 +10,6 @@ from belated import FTRL
 from belated.learner import certificates
 from belated.learner.changes import HEAD_START, arrays_of
 from belated.learner.decisions import Decision
-from belated.serve.domain.entries import EntryKind
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.fold import Fold, restore
 from belated.serve.domain.messages import Decided, OutcomeReport
@@ -338,7 +337,7 @@ def test_servers_agree_from_any_snapshot_and_know_what_the_journal_says(
     assert_known(here["layout"], entries(journal))
     assert here["layout"].learner.round < here["layout"].counts.decisions, "no decision missed a change"
     assert len(here["layout"].past) > 3
-    assert {entry.kind for entry in entries(journal)} == set(EntryKind) - {EntryKind.CLOSED, EntryKind.BASE}
+    assert {entry.kind for entry in entries(journal)} == histories.KINDS
     fold = Fold()
     for entry in entries(journal):
         fold.apply([entry])

@@ -13,7 +13,7 @@ import pytest
 
 from belated.errors import HistoryLost, StoreError
 from belated.serve.domain.entries import Entry, EntryKind
-from belated.serve.domain.fold import VERSION, Snapshot, restore
+from belated.serve.domain.fold import BASES_FROM, VERSION, Snapshot, restore
 from belated.serve.domain.history import MOST_RECENT, Tail
 from belated.serve.engine.engine import Engine
 from belated.serve.engine.requests import Ask
@@ -444,19 +444,20 @@ def test_all_servers_have_the_same_tail_after_a_base(between: int, seen: int | s
 # -- states of earlier releases ----------------------------------------------------------------------------------------
 
 
-def test_a_base_of_this_version_can_still_be_restored(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", range(BASES_FROM, VERSION + 1))
+def test_a_base_of_this_version_can_still_be_restored(tmp_path: Path, version: int) -> None:
     """Nothing can take the place of a base. So who raises VERSION in domain/fold.py must let `restore` read the states
     of earlier versions, keep this file, and add one of the new version beside it.
 
     `python -m tests.support.golden_base` writes such a file.
     """
-    shutil.copy(DATA / "store-with-base-of-version-10.db", tmp_path / "belated.db")
+    shutil.copy(DATA / f"store-with-base-of-version-{version}.db", tmp_path / "belated.db")
     driven = Driven(tmp_path)
     base = driven.engine.journal.base()
     assert base is not None
-    assert base.version == 10
+    assert base.version == version
     state = driven.engine.journal.base_state(base.seq)
-    assert restore(Snapshot(base.seq, base.version, state)).base().state == state or base.version < VERSION
+    assert restore(Snapshot(base.seq, base.version, state), is_base=True).base().state == state or version < VERSION
     counts = {name: one.counts for name, one in driven.engine.fold.by_name.items()}
     expected = {"waiting": (140, 83), "patient": (65, 26)}
     assert {name: (one.decisions, one.outstanding) for name, one in counts.items()} == expected

@@ -9,21 +9,39 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from belated import FTRL
 from belated.cli import app
 from belated.errors import InvalidInput
 from belated.serve.archive import archiving, erasing, files
 from belated.serve.archive.archiving import Wanted
+from belated.serve.archive.settling import settle
 from belated.serve.domain import ids
+from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.messages import Decided
+from belated.serve.domain.refusals import Refusal
+from belated.serve.engine.engine import Engine
+from belated.serve.engine.requests import Answers, Ask
 from belated.serve.store import removal
-from belated.serve.store.journal import Journal, Removal
+from belated.serve.store.journal import Base, Journal, Removal
 from belated.serve.store.loading import load
 from belated.serve.store.removal import loaded
 from belated.serve.store.sqlite.journal import SQLiteJournal
 from belated.serve.store.verify import verify
 from tests.support import histories
-from tests.support.engines import Driven
+from tests.support.engines import Driven, counts
 from tests.support.removals import folded, rows, state_of
+
+
+def noticing(monkeypatch: pytest.MonkeyPatch, driven: Driven, seen: dict[int, Entry] | None = None) -> None:
+    """Let a server read the journal while the command waits for that. Notes in `seen` what is there then."""
+
+    def begin(journal: Journal, base: Base, grace: float) -> None:
+        driven.engine.catch_up()
+        if seen is not None:
+            seen.update({entry.seq: entry for entry in rows(journal)})
+        removal.begin(journal, base, grace)
+
+    monkeypatch.setattr(erasing, "begin", begin)
 
 
 def erased(journal: Journal, decisions: list[Decided]) -> int:
@@ -33,24 +51,28 @@ def erased(journal: Journal, decisions: list[Decided]) -> int:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_what_is_left_still_folds_and_verifies(tmp_path: Path, seed: int) -> None:
+def test_what_is_left_still_folds_and_verifies(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     driven, generator = Driven(tmp_path, seed=seed), np.random.default_rng(seed)
+    seen: dict[int, Entry] = {}
+    noticing(monkeypatch, driven, seen)
     histories.begin(driven)
     histories.live(driven, generator, 60)
-    everything = rows(driven.engine.journal)
     found = [*driven.decisions("waiting"), *driven.decisions("patient")]
     picked = [found[index].decision for index in generator.choice(len(found), 10, replace=False)]
     texts = [ids.encode(one.at, one.seq, one.nonce or 0) for one in picked]
     gone = {one.seq for one in picked}
+    open_then = {one.decision.seq for one in found if one.decision.seq in gone and one.outcome is None}
     count = erasing.erase(driven.engine.journal, erasing.decoded(texts), 0.0, pause=0.0)
     driven.engine.catch_up()
-    left = rows(driven.engine.journal)
+    left, everything = rows(driven.engine.journal), list(seen.values())
     assert not [entry for entry in left if entry.seq in gone or entry.decision in gone]
-    assert len(left) == len(everything) - count + 1, "the others stay, and the entry of the base comes"
+    assert len(left) == len(everything) - count, "the others stay"
     histories.live(driven, generator, 20)
     everything += [entry for entry in rows(driven.engine.journal) if entry.seq > everything[-1].seq]
     driven.restart()
     assert state_of(driven.engine.fold) == folded(everything)
+    assert {entry.decision for entry in everything if entry.kind is EntryKind.REMOVED} == open_then
+    assert open_then
     assert verify(driven.engine.journal).problems == []
 
 
@@ -58,23 +80,85 @@ def test_a_report_that_comes_meanwhile_is_erased_too(tmp_path: Path, monkeypatch
     driven = Driven(tmp_path)
     driven.create()
     decision, other = driven.decide(size=2)
+    assert driven.tell(decision, 0.5) == "applied"
     put_base = removal.put_base
 
     def put_base_and_report(*arguments: Any) -> Any:
         base = put_base(*arguments)
         monkeypatch.undo()
-        assert driven.tell(decision, 1.0) == "applied"
+        assert driven.tell(decision, 1.0, amend=True) == "amended"
         driven.engine.catch_up()
         return base
 
     monkeypatch.setattr(erasing, "put_base", put_base_and_report)
     with closing(SQLiteJournal(driven.path)) as journal:
-        assert erased(journal, [decision]) == 2
+        assert erased(journal, [decision]) == 3
     driven.engine.catch_up()
     assert [entry.kind.name for entry in rows(driven.engine.journal)] == ["CREATED", "DECIDED", "BASE", "BASE"]
-    assert driven["layout"].counts.reported == 1, "its sum stays in the learner"
+    assert driven["layout"].counts.reported == driven["layout"].counts.amended == 1, "its sum stays in the learner"
     assert (driven.tell(decision, 1.0), driven.tell(other, 1.0)) == ("not_found", "applied")
     assert verify(driven.engine.journal).problems == []
+
+
+def test_an_open_decision_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On each server, and nobody can report it, not even while the command waits for the servers."""
+    driven = Driven(tmp_path)
+    driven.create(reward_wait=3600.0)
+    first, middle, last = (driven.decide()[0] for _ in range(3))
+    driven.clock.advance(10)
+    reference = FTRL(len(driven["layout"].arms), driven["layout"].settings.tuning.build(), seed=0)
+    for made in (first, middle, last):
+        reference.record(made.experiment.arms.index(made.arm), made.probability)
+    reference.give_up(2)
+    other = Driven(tmp_path, clock=driven.clock)
+    said = []
+
+    def begin(journal: Journal, base: Base, grace: float) -> None:
+        said.append(driven.tell(middle, 1.0))  # by a server that remembers it as open, and looks again
+        for server in (driven, other):
+            server.engine.catch_up()
+        said.append(other.tell(middle, 1.0))
+        removal.begin(journal, base, grace)
+
+    monkeypatch.setattr(erasing, "begin", begin)
+    with closing(SQLiteJournal(driven.path)) as journal:
+        assert erased(journal, [middle]) == 2
+    assert said == ["not_found", "not_found"]
+    for server in (driven, other):
+        server.engine.catch_up()
+        layout = server["layout"]
+        assert counts(server) == {"decisions": 3, "removed": 1}
+        assert (layout.counts.outstanding, sum(layout.ages.counts)) == (2, 2)
+        assert layout.shared.waiting().tolist() == [2, 4]
+        assert layout.learner.certificate("any") == reference.certificate("any")
+        assert layout.distribution().tolist() == reference.distribution().tolist()
+    full = Engine(driven.engine.journal, clock=driven.clock, max_open=3)
+    for size, expected in ((2, Refusal), (1, Answers)):
+        [answer] = full.process([Ask("layout", size)])
+        assert isinstance(answer, expected), "there is room for one more"
+    driven.engine.catch_up()
+    driven.clock.advance(3595)
+    driven.engine.expire()
+    assert counts(driven) == {"decisions": 4, "removed": 1, "expired": 2}, "the wait of the first one ends too"
+    driven.restart()
+    assert counts(driven) == {"decisions": 4, "removed": 1, "expired": 2}
+    assert verify(driven.engine.journal).problems == []
+
+
+def test_a_report_that_is_faster_counts(tmp_path: Path) -> None:
+    """It comes between the look at the decision and the note that it is removed."""
+    driven = Driven(tmp_path)
+    driven.create()
+    faster, other = driven.decide(size=2)
+    journal = driven.engine.journal
+    found = list(journal.find([2, 3]).values())
+    assert driven.tell(faster, 1.0) == "applied"
+    assert settle(journal, found, driven.engine.fold.tail.short_mark(), 1) == 1
+    assert settle(journal, found, driven.engine.fold.tail.short_mark(), 1) == 0
+    driven.engine.catch_up()
+    assert counts(driven) == {"decisions": 2, "reported": 1, "removed": 1}
+    assert (driven.tell(faster, 1.0), driven.tell(other, 1.0)) == ("duplicate", "not_found")
+    assert verify(journal).problems == []
 
 
 def test_an_outcome_whose_decision_is_gone_already_is_erased(tmp_path: Path) -> None:
@@ -92,9 +176,10 @@ def test_an_outcome_whose_decision_is_gone_already_is_erased(tmp_path: Path) -> 
     assert erased(journal, [decision]) == 1
 
 
-def test_no_trace_is_left_in_the_files(tmp_path: Path) -> None:
+def test_no_trace_is_left_in_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither of the Idempotency-Key nor of the id, in the store, its log and its snapshots."""
     driven, generator = Driven(tmp_path), np.random.default_rng(1)
+    noticing(monkeypatch, driven)
     driven.create()
     made = {}
     for number in range(3000):
@@ -191,8 +276,9 @@ def run(*arguments: str) -> str:
     return result.output if result.exception is None else str(result.exception)
 
 
-def test_the_command(tmp_path: Path) -> None:
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     driven = Driven(tmp_path)
+    noticing(monkeypatch, driven)
     driven.create()
     made = driven.decide(size=4)
     driven.tell(made[0], 1.0)
@@ -210,8 +296,8 @@ def test_the_command(tmp_path: Path) -> None:
         (junk / "layout.parquet").write_text("no table")
     said = run("erase", *store, made[0].id, "--from", str(listed))
     assert said.splitlines() == [
-        "erased 3 decisions with 4 entries from the store",
-        "2 of them had no outcome. They stay open in the counts of their experiments.",
+        "erased 3 decisions with 6 entries from the store",
+        "2 of them had no outcome. They no longer count as open.",
     ]
     driven.engine.catch_up()
     said = run("erase", *store, made[0].id, "--no-scrub")

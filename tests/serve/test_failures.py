@@ -288,7 +288,7 @@ def test_another_release_tries_again(driven: Driven, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("belated.serve.domain.failures.__version__", "9.9")
     with pytest.raises(SnapshotError, match="failed in release"):
         restore(snapshot)
-    monkeypatch.setattr("belated.tunings.SMALLEST_RATE", 1e-300)  # the new release can do it
+    monkeypatch.setattr("belated.proper.SMALLEST_RATE", 1e-300)  # the new release can do it
     driven.engine.journal.save(snapshot)
     found = verify(driven.engine.journal)
     assert (found.snapshots, found.problems) == (0, [])  # the old one is neither damaged nor compared

@@ -298,7 +298,7 @@ def test_two_experiments_do_not_touch_each_other(tmp_path: Path) -> None:
             [mixed] = both.decide(name)
             index = both[name].arms.index(mixed.arm)
             alone[name]._generator = FixedDraw(alone[name], name, index)  # type: ignore[assignment]
-            alone[name].engine._generator = alone[name]._generator
+            alone[name].engine.asking.generator = alone[name]._generator
             [single] = alone[name].decide(name)
             assert (single.arm, single.probability) == (mixed.arm, mixed.probability)
             if step % 3:

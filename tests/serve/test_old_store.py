@@ -40,7 +40,7 @@ def numbers(experiment: Experiment) -> dict[str, Any]:
     now = learner._state
     own = arrays_of(now)._replace(head_start=0.0)
     return {
-        "counts": {name: getattr(counts, name) for name in counts.__struct_fields__},
+        "counts": {name: getattr(counts, name) for name in counts.__struct_fields__ if name != "removed"},
         "arms": experiment.arms,
         "chosen": experiment.chosen,
         "closed_at": experiment.closed_at,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from belated.serve.domain.entries import Entry, EntryKind, with_seq
+from belated.serve.domain.entries import Drawings, Entry, EntryKind, with_seq
 from belated.serve.engine import recent
 from belated.serve.engine.recent import RecentDecisions
 from belated.testing.entries import decided, outcome
@@ -55,10 +55,10 @@ def test_older_decisions_are_added_while_there_is_room(monkeypatch: pytest.Monke
     monkeypatch.setattr(recent, "PART", 5)
     kept = RecentDecisions()
     kept.take(numbered(100, 109))
-    assert kept.add_older(reversed(numbered(80, 89)))
-    assert kept.add_older([])
-    assert kept.add_older(numbered(60, 69))
-    assert not kept.add_older(numbered(50, 50))
+    assert kept.add_older(Drawings.of(reversed(numbered(80, 89))))
+    assert kept.add_older(Drawings.of([]))
+    assert kept.add_older(Drawings.of(numbered(60, 69)))
+    assert not kept.add_older(Drawings.of(numbered(50, 50)))
     assert [seq for seq in range(40, 120) if kept.get(seq)] == [*range(60, 70), *range(80, 90), *range(100, 110)]
     kept.take([outcome(85), *numbered(110, 114)])  # the oldest make room for a new block
     assert [kept.get(seq) is None for seq in (69, 84, 85, 86, 111)] == [True, False, True, False, False]

@@ -150,7 +150,7 @@ def test_a_busy_server_looks_around_all_the_same(
     looks, learned = list[float](), list[float]()
     writer = Writer(driven.engine, lambda _keys: learned.append(now[0]), capacity=10)
     monkeypatch.setattr(driven.engine, "catch_up", lambda: looks.append(now[0]))
-    driven.engine.written += is_behind
+    driven.engine.applied.written += is_behind
     for _ in range(2000):
         now[0] += 0.005
         writer._look_after(is_idle=False)
@@ -173,7 +173,7 @@ def test_an_idle_server_soon_reads_what_it_has_written(
 
     monkeypatch.setattr(writer, "_groups", SimpleNamespace(get=nobody_asks))
     monkeypatch.setattr(driven.engine, "catch_up", lambda: looks.append(now[0]))
-    driven.engine.written += is_behind
+    driven.engine.applied.written += is_behind
     writer._run()
     assert timeouts == pytest.approx([0.0, *(wait / 1000 for wait in waits)])
     assert len(looks) == len(waits)

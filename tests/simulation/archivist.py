@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any, Final, final
 from greenlet import greenlet
 
 from belated.errors import StoreError
+from belated.serve.archive.settling import settle
 from belated.serve.domain.entries import EntryKind
+from belated.serve.store.bases import is_removed_by
 from belated.serve.store.journal import Removal
 from belated.serve.store.removal import begin, loaded, put_base, remove
 from tests.simulation.journal import SimulatedJournal
@@ -55,10 +57,13 @@ class Archivist:
             fold = loaded(journal)
             which = self._choice(fold.seq)
             base = put_base(journal, fold, self.clock())
+            removal = Removal(base.seq, **which)
+            going = [one.seq for one in world.database.entries.values() if is_removed_by(removal, one)]
+            settle(journal, journal.find(going).values(), fold.tail.short_mark(), self.clock())
             for _ in range(world.random.choice(GRACES)):
                 world.pause("the command waits for the servers")
             begin(journal, base, 0.0)
-            world.happened["removed"] += remove(journal, Removal(base.seq, **which))
+            world.happened["removed"] += remove(journal, removal)
         except StoreError as error:
             world.note(f"the command fails: {error}")
 

@@ -1,7 +1,7 @@
 """What must be true at the end, when everything has been repaired and everybody has caught up."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -34,7 +34,7 @@ def audit(database: Database, model: Model, engines: Sequence[Engine]) -> None:
         check_counts(experiment, own)
         check_events(experiment, own)
         check_waits(experiment.settings, own, database)
-        check_outcomes(own, model)
+        check_outcomes(own, model, database.gone)
         removed = {entry.request for entry in own if entry.seq in database.gone}
         check_keys(experiment.name, [entry for entry in own if entry.request not in removed - {None}], model)
         check_keyless(experiment.name, own, model)
@@ -81,7 +81,7 @@ def check_counts(experiment: Experiment, own: Sequence[Entry]) -> None:
     """Counts are those of the entries."""
     kinds = Counter(entry.kind for entry in own)
     names = {"decisions": EntryKind.DECIDED, "reported": EntryKind.REPORTED, "expired": EntryKind.EXPIRED}
-    names |= {"late": EntryKind.LATE, "amended": EntryKind.AMENDED}
+    names |= {"late": EntryKind.LATE, "amended": EntryKind.AMENDED, "removed": EntryKind.REMOVED}
     for name, kind in names.items():
         counted = getattr(experiment.counts, name)
         require(counted == kinds[kind], f"{experiment.name} counts {counted} {name}, the journal has {kinds[kind]}")
@@ -137,8 +137,11 @@ def check_waits(settings: Settings, own: Sequence[Entry], database: Database) ->
     require(wait is None or not made, f"decisions {sorted(made)} of {settings.name} still wait")
 
 
-def check_outcomes(own: Sequence[Entry], model: Model) -> None:
-    """Each decision has one first outcome. All others replace one, and all were sent. None came twice."""
+def check_outcomes(own: Sequence[Entry], model: Model, gone: Collection[int]) -> None:
+    """Each decision has one first outcome. All others replace one, and all were sent. None came twice.
+
+    Nothing leaves the store while it is open, and of what was to leave it nothing is told any more.
+    """
     histories: dict[int, list[Entry]] = {entry.seq: [] for entry in own if entry.kind is EntryKind.DECIDED}
     for entry in own:
         if entry.decision is not None:
@@ -146,8 +149,11 @@ def check_outcomes(own: Sequence[Entry], model: Model) -> None:
     decisions = {entry.seq: entry for entry in own if entry.kind is EntryKind.DECIDED}
     for seq, history in histories.items():
         require([one.revision for one in history] == list(range(len(history))), f"revisions of decision {seq}")
-        firsts = [one for one in history if one.kind in (EntryKind.REPORTED, EntryKind.EXPIRED)]
+        firsts = [one for one in history if one.kind in (EntryKind.REPORTED, EntryKind.EXPIRED, EntryKind.REMOVED)]
         require(firsts == history[:1], f"decision {seq} has {len(firsts)} first outcomes")
+        is_removed = bool(history) and history[0].kind is EntryKind.REMOVED
+        require(not is_removed or len(history) == 1, f"decision {seq} was removed, and told of later")
+        require(seq not in gone or history, f"decision {seq} was removed while it was open")
         kinds = Counter(one.kind for one in history)
         is_late_first = len(history) < 2 or history[0].kind is EntryKind.REPORTED or history[1].kind is EntryKind.LATE
         require(kinds[EntryKind.LATE] <= 1 and is_late_first, f"late outcomes of decision {seq}")
@@ -155,7 +161,11 @@ def check_outcomes(own: Sequence[Entry], model: Model) -> None:
         sent = model.sent.get(id, [])
         for before, one in zip([None, *history], history, strict=False):
             is_sent = any(report.value == one.value and is_meant(report, before, one) for report in sent)
-            require(one.kind is EntryKind.EXPIRED or is_sent, f"outcome {one.seq} of decision {seq} was never sent")
+            is_own = one.kind in (EntryKind.EXPIRED, EntryKind.REMOVED)
+            require(
+                is_own or is_sent,
+                f"outcome {one.seq} of decision {seq} was never sent",
+            )
         for status, kind in KINDS.items():
             told = model.statuses[id, status]
             require(told <= kinds[kind], f"decision {seq} was {status} {told} times, the journal has {kinds[kind]}")

@@ -281,7 +281,7 @@ class Database:
         for place in (mark.newest, mark.witness, *mark.also):
             if place.seq and (place.seq not in self.entries or place_of(self.entries[place.seq]) != place):
                 return False
-        sums = len(after), sum(entry.seq for entry in after), sum(entry.at & LOW_BITS for entry in after)
+        sums = len(after), *(sum(place[n] & LOW_BITS for place in map(place_of, after)) for n in (0, 1))
         return sums == (mark.n_after, mark.seqs, mark.times)
 
     def of_experiment(self, number: int, after: int, limit: int, kinds: tuple[EntryKind, ...]) -> list[Entry]:

@@ -257,10 +257,16 @@ class Model:
             "unavailable": True,
             "conflict": any(one.value != report.value for one in self.sent[id])
             or (self.losses > 0 and report.revision is not None),  # it may be of an outcome that is lost
-            "not_found": self._entry(id, []) is None or _place(id)[0] in self._database.gone,
+            "not_found": self._entry(id, []) is None or self._has_left(_place(id)[0]),
             "failed": decision is not None and decision.experiment == self._database.names.get(CURSED),
         }
         require(is_fine.get(refusal.kind), f"{report} was refused: {refusal.detail}")
+
+    def _has_left(self, decision: int) -> bool:
+        """Whether a decision was archived or erased, or was about to be."""
+        noted = (*self._database.history(), *(entry for _, entry in self._lost))
+        is_noted = any(one.decision == decision and one.kind is EntryKind.REMOVED for one in noted)
+        return decision in self._database.gone or is_noted
 
 
 @final

@@ -11,10 +11,15 @@ from belated.errors import SnapshotError, StoreUnreachable
 from belated.serve.domain.entries import Entry, EntryKind, with_seq
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.fold import Fold, restore
+from belated.serve.domain.history import Place
+from belated.serve.engine import applied as applied_module
+from belated.serve.engine import asking as asking_module
 from belated.serve.engine import drawing, feedback
-from belated.serve.engine import engine as engine_module
 from belated.serve.engine import expiry as expiry_module
+from belated.serve.engine import telling as telling_module
 from belated.serve.engine.administration import find
+from belated.serve.engine.applied import Applied
+from belated.serve.engine.asking import Asking
 from belated.serve.engine.clock import Moment, Timekeeper
 from belated.serve.engine.engine import Engine
 from belated.serve.store import loading
@@ -44,38 +49,38 @@ def mutant(patches: Callable[[], Iterator[Any]]) -> Mutant:
     return applied
 
 
-def numbered(engine: Engine, entries: Sequence[Entry]) -> list[Entry]:
+def numbered(applied: Applied, entries: Sequence[Entry]) -> list[Entry]:
     """The entries with the numbers that they would get if nobody else wrote."""
-    return [with_seq(entry, seq) for seq, entry in enumerate(entries, engine.fold.seq + 1)]
+    return [with_seq(entry, seq) for seq, entry in enumerate(entries, applied.fold.seq + 1)]
 
 
 @mutant
 def the_state_changes_before_the_disk() -> Iterator[Any]:
-    def append(self: Engine, entries: Sequence[Entry]) -> list[Entry]:
+    def append(self: Applied, entries: Sequence[Entry], _also: Sequence[Place] = ()) -> list[Entry]:
         written = numbered(self, entries)
         self.fold.apply(written)
         self.journal.append(entries)
         return written
 
-    yield patch.object(Engine, "_append", append)
+    yield patch.object(Applied, "append", append)
 
 
 @mutant
 def a_lost_answer_is_taken_for_success() -> Iterator[Any]:
-    original = Engine._append
+    original = Applied.append
 
-    def append(self: Engine, entries: Sequence[Entry]) -> list[Entry]:
+    def append(self: Applied, entries: Sequence[Entry], _also: Sequence[Place] = ()) -> list[Entry]:
         try:
             return original(self, entries)
         except StoreUnreachable:
             return numbered(self, entries)
 
-    yield patch.object(Engine, "_append", append)
+    yield patch.object(Applied, "append", append)
 
 
 @mutant
 def own_entries_are_applied_over_those_of_others() -> Iterator[Any]:
-    def append(self: Engine, entries: Sequence[Entry]) -> list[Entry]:
+    def append(self: Applied, entries: Sequence[Entry], _also: Sequence[Place] = ()) -> list[Entry]:
         if not entries:
             return []
         seqs = self.journal.append(entries)
@@ -84,12 +89,12 @@ def own_entries_are_applied_over_those_of_others() -> Iterator[Any]:
             self.fold.apply(written)
         return written
 
-    yield patch.object(Engine, "_append", append)
+    yield patch.object(Applied, "append", append)
 
 
 @mutant
 def keys_are_not_looked_up() -> Iterator[Any]:
-    yield patch.object(Engine, "_earlier", lambda _self, _requests: {})
+    yield patch.object(Asking, "_earlier", lambda _self, _requests: {})
 
 
 @mutant
@@ -102,17 +107,17 @@ def keys_are_not_written() -> Iterator[Any]:
         entries[before:] = [msgspec.structs.replace(one, request=None, position=None) for one in entries[before:]]
         return drawn
 
-    yield patch.object(engine_module, "draw", draw)
+    yield patch.object(asking_module, "draw", draw)
 
 
 @mutant
 def seen_is_one_too_low() -> Iterator[Any]:
-    yield patch.object(engine_module, "draw", shifted(-1))
+    yield patch.object(asking_module, "draw", shifted(-1))
 
 
 @mutant
 def seen_is_one_too_high() -> Iterator[Any]:
-    yield patch.object(engine_module, "draw", shifted(1))
+    yield patch.object(asking_module, "draw", shifted(1))
 
 
 def shifted(by: int) -> Any:
@@ -185,7 +190,7 @@ def a_start_skips_the_first_entry_after_the_snapshot() -> Iterator[Any]:
         fold.apply(journal.read(after, PAGE))
         return fold
 
-    yield patch.object(engine_module, "load_to_serve", load)
+    yield patch.object(applied_module, "load_to_serve", load)
 
 
 @mutant
@@ -221,7 +226,7 @@ def a_repeated_report_is_an_amendment() -> Iterator[Any]:
             entry = feedback.new_outcome(found.decision, found.outcome, EntryKind.AMENDED, at, report.value)
         return status, entry
 
-    yield patch.object(engine_module, "judge", judge)
+    yield patch.object(telling_module, "judge", judge)
 
 
 @mutant
@@ -247,7 +252,7 @@ def an_append_ignores_the_mark() -> Iterator[Any]:
 
 @mutant
 def lost_history_is_not_looked_for() -> Iterator[Any]:
-    yield patch.object(Engine, "confirm_history", lambda _self: None)
+    yield patch.object(Applied, "confirm_history", lambda _self: None)
 
 
 @mutant
@@ -285,9 +290,9 @@ def waits_end_by_the_clock_of_the_machine() -> Iterator[Any]:
 
 @mutant
 def new_experiments_of_others_are_unknown() -> Iterator[Any]:
-    yield patch.object(Engine, "_meet", lambda _self, _name: None)
+    yield patch.object(Applied, "meet", lambda _self, _name: None)
 
 
 @mutant
 def a_closed_experiment_decides() -> Iterator[Any]:
-    yield patch.object(engine_module, "find_running", find)
+    yield patch.object(asking_module, "find_running", find)

@@ -8,9 +8,9 @@ from unittest.mock import patch
 
 from belated.replicated.shared_learner import SharedLearner
 from belated.serve.domain.timestamps import MICROSECONDS
+from belated.serve.engine import applied as applied_module
 from belated.serve.engine import clock as clock_module
 from belated.serve.engine import drawing
-from belated.serve.engine import engine as engine_module
 from belated.serve.store import journal as journal_module
 from tests.simulation.faults import CURSED_ARMS
 
@@ -53,7 +53,7 @@ def simulated(
     """
     clock = SimulatedTime(now, pause)
     with ExitStack() as stack:
-        for module in (engine_module, journal_module):
+        for module in (applied_module, journal_module):
             stack.enter_context(patch.object(module, "time", clock))
         stack.enter_context(patch.object(clock_module, "steady", now))
         stack.enter_context(patch.object(clock_module, "timestamps", SimulatedTimestamps(wall)))

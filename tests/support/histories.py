@@ -2,11 +2,13 @@
 
 import numpy as np
 
+from belated.serve.domain.entries import EntryKind
 from belated.serve.domain.messages import Decided, OutcomeReport
 from belated.serve.domain.settings import OutcomeChoice
 from tests.support.engines import Driven, informed
 
 NAMES = ("waiting", "patient")
+KINDS = set(EntryKind) - {EntryKind.CLOSED, EntryKind.BASE, EntryKind.REMOVED}  # what a long history has
 WORDS = {"waiting": "reward", "patient": "loss"}
 
 

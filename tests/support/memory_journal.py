@@ -16,7 +16,7 @@ from belated.serve.domain.history import LOW_BITS, Mark, place_of
 from belated.serve.store.bases import is_removed_by
 from belated.serve.store.journal import NO_MARK, Base, Conflict, Journal, Key, Removal, Requested
 
-OUTCOMES = (EntryKind.REPORTED, EntryKind.EXPIRED, EntryKind.LATE, EntryKind.AMENDED)
+OUTCOMES = (EntryKind.REPORTED, EntryKind.EXPIRED, EntryKind.LATE, EntryKind.AMENDED, EntryKind.REMOVED)
 EVENTS = (EntryKind.CREATED, EntryKind.ARMS, EntryKind.CLOSED)
 
 
@@ -97,7 +97,7 @@ class MemoryJournal(Journal):
             return False
         after, needed = self._between(mark.since, mark.newest.seq), {mark.newest, mark.witness, *mark.also}
         known = [one for place in needed for one in self._between(place.seq - 1, place.seq)]
-        sums = len(after), sum(entry.seq for entry in after), sum(entry.at & LOW_BITS for entry in after)
+        sums = len(after), *(sum(place[n] & LOW_BITS for place in map(place_of, after)) for n in (0, 1))
         return needed <= {Mark().newest, *map(place_of, known)} and sums == (mark.n_after, mark.seqs, mark.times)
 
     def last(self) -> int:

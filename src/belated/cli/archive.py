@@ -48,6 +48,8 @@ def archive(
         from belated.serve.archive import archiving  # noqa: PLC0415
         from belated.serve.store.removal import loaded  # noqa: PLC0415
 
+        if wanted.before is not None:
+            wanted = wanted._replace(before=archiving.by_clock_of(journal, wanted.before))
         fold = loaded(journal)
         try:
             choice = archiving.choose(journal, fold, wanted)
@@ -76,7 +78,7 @@ def archive(
             say(f"wrote {file}")
     n_decisions = sum(one.decisions for one in written)
     gone = f"archived {plural(n_decisions, 'decision')} and removed {plural(removed, 'entry')}"
-    say(f"{gone}. The state is the same to the last bit. Reports of these decisions are refused from now on.")
+    say(f"{gone}. Reports of these decisions are refused from now on, so none counts as open any more.")
 
 
 def _wanted(names: list[str], older_than: str | None) -> "Wanted":

@@ -45,7 +45,7 @@ def erase(
     for path, count in rows.items():
         say(f"erased {plural(count, 'row')} from {path}")
     if before.open:
-        say(f"{before.open:,} of them had no outcome. They stay open in the counts of their experiments.")
+        say(f"{before.open:,} of them had no outcome. They no longer count as open.")
     if before.unknown and not rows:
         where = "nor in the archive" if archive is not None else "but may be in an archive, which --archive names"
         say(f"{plural(len(before.unknown), 'id')} not in the store, {where}: {', '.join(before.unknown)}")

@@ -351,6 +351,7 @@ def test_metrics_count_right(served: Served) -> None:
         "expired_total": 0,
         "late_total": 0,
         "amended_total": 1,
+        "removed_total": 0,
         "reporting_warning": 0,
         "experiment_failed": 0,
     }

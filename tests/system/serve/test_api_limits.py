@@ -265,7 +265,7 @@ class Stuck:
     def __init__(self, engine: Engine) -> None:
         self._engine, self.entered, self.free = engine, Event(), Event()
         self.fold, self.journal, self.commit_seconds, self.unsnapshotted = engine.fold, engine.journal, 0.0, 0
-        self.entries, self.is_behind = 0, False
+        self.entries, self.is_behind, self.applied = 0, False, engine.applied
 
     def process(self, requests: list[Request]) -> Any:
         self.entered.set()

@@ -8,6 +8,7 @@ from belated.errors import InvalidInput
 from belated.serve.archive import choosing, files
 from belated.serve.archive.choosing import Choice
 from belated.serve.archive.files import Archived
+from belated.serve.archive.settling import settle
 from belated.serve.domain.fold import Fold
 from belated.serve.domain.timestamps import now, shown
 from belated.serve.store.journal import Journal
@@ -25,6 +26,15 @@ class Wanted(NamedTuple):
 
 class NothingToArchive(InvalidInput):
     """There is nothing that could be archived now."""
+
+
+def by_clock_of(journal: Journal, at: int) -> int:
+    """Return a time that this machine's clock gave, but earlier if that is ahead of the store's clock, if it has one.
+
+    So a wrong clock on this machine does not make decisions look old.
+    """
+    clock = journal.clock()
+    return at if clock is None else at - max(0, now() - clock)
 
 
 def choose(journal: Journal, fold: Fold, wanted: Wanted) -> Choice:
@@ -54,7 +64,10 @@ def counted(journal: Journal, choice: Choice) -> list[tuple[str, int, int]]:
 def archive(
     journal: Journal, fold: Fold, choice: Choice, folder: Path, grace: float, progress: Progress
 ) -> tuple[list[Archived], int]:
-    """Write the files, then remove what they hold. Returns the files, and how many entries were removed."""
+    """Write the files, then remove what they hold. Returns the files, and how many entries were removed.
+
+    Decisions without an outcome are settled before they go. That is noted after the base, so the next archive has it.
+    """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -63,6 +76,10 @@ def archive(
     for experiment in choice.experiments:
         written.append(files.write(folder, journal, experiment, choice.what))
         progress("writing", sum(one.entries for one in written))
-    base = put_base(journal, fold, now())
+    at = now()
+    base = put_base(journal, fold, at)
+    for experiment in choice.experiments:  # after the files, so that a full disk costs no report
+        made, _ = files.chosen(journal, experiment, choice.what)
+        settle(journal, made, fold.tail.short_mark(), at)
     begin(journal, base, grace)
     return written, remove(journal, choice.what, lambda count: progress("removing", count))

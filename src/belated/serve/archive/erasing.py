@@ -9,11 +9,12 @@ import polars as pl
 
 from belated.errors import InvalidInput, StoreError
 from belated.serve.archive import files
+from belated.serve.archive.settling import settle
 from belated.serve.domain import ids
 from belated.serve.domain.ids import DecisionId
 from belated.serve.domain.timestamps import now
 from belated.serve.engine.feedback import look_up
-from belated.serve.store.journal import Journal, Removal
+from belated.serve.store.journal import Journal, Removal, entries
 from belated.serve.store.removal import begin, loaded, put_base, remove
 
 MOST_ROUNDS: Final = 10  # bases that one command may put in force
@@ -58,13 +59,19 @@ def erase(
     progress: Callable[[int], object] = lambda _: None,
     pause: float = PAUSE,
 ) -> int:
-    """Erase decisions. Returns how many entries went. If reports came meanwhile, it begins again until none is left."""
+    """Erase decisions. Returns how many entries went. If reports came meanwhile, it begins again until none is left.
+
+    Those without an outcome are settled first, so the base has them as removed, and nobody can report them any more.
+    """
     count = 0
     for _ in range(MOST_ROUNDS):
         left = known(journal, wanted).seqs
         if not left:
             return count
-        base = put_base(journal, loaded(journal), now())
+        fold, at = loaded(journal), now()
+        settle(journal, journal.find(left).values(), fold.tail.short_mark(), at)
+        fold.apply(entries(journal, fold.seq, journal.last()))
+        base = put_base(journal, fold, at)
         begin(journal, base, grace)
         count += remove(journal, Removal(base.seq, decisions=tuple(left)))
         progress(count)

@@ -1,5 +1,6 @@
 // The page of one experiment, updated live.
 
+import { showArchive } from "/static/archive.js";
 import { chartWords, drawnArms, showEarnings, showProbabilities } from "/static/arms.js";
 import { showHistory } from "/static/charts.js";
 import { prepareCopying, showCommands } from "/static/commands.js";
@@ -22,6 +23,7 @@ function show(experiment) {
   showReporting(experiment);
   showVerdict(experiment);
   showSummary(experiment);
+  showArchive(experiment);
   const drawing = drawnArms(experiment);
   const isClosed = experiment.closed_at !== null;
   write(byId("chosen-title"), isClosed ? "What was chosen at the end" : "What is chosen now");
@@ -42,8 +44,9 @@ function show(experiment) {
 function showSummary(experiment) {
   const { decisions, outstanding, closed_at: closed } = experiment;
   const known = experiment.reported + experiment.late; // a late outcome is known, too
-  const ended = experiment.expired - experiment.late;
   const fallback = experiment.default_outcome;
+  const silent = experiment.expired - experiment.late;
+  const ended = silent + (fallback === null ? experiment.removed : 0); // no outcome is assumed of what left the store
   const state = document.querySelector('[data-testid="state"]');
   state.hidden = false;
   state.dataset.state = closed === null ? "running" : "closed";
@@ -54,7 +57,7 @@ function showSummary(experiment) {
   writeTo("expired", count(ended));
   writeTo("expired-label", fallback === null ? "Ended without an outcome" : `No report, counts as ${total(fallback)}`);
   writeTo("afterthoughts", afterthoughts(experiment));
-  for (const [id, value] of [["share-reported", known], ["share-outstanding", outstanding], ["share-expired", ended]]) {
+  for (const [id, value] of [["share-reported", known], ["share-outstanding", outstanding], ["share-expired", silent + experiment.removed]]) {
     byId(id).style.flexGrow = value;
   }
   byId("shares").hidden = decisions === 0;

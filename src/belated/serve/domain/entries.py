@@ -1,10 +1,15 @@
 """Journal entries. Each is a fact that is written once and never changed."""
 
+from collections.abc import Iterable
 from enum import IntEnum
-from typing import Final, NamedTuple
+from operator import attrgetter
+from typing import Final, NamedTuple, Self
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
+from belated.arrays import Floats, Integers
 from belated.errors import StoreError
 from belated.replicated.lag import Drawn
 
@@ -21,6 +26,7 @@ class EntryKind(IntEnum):
     ARMS = 7  # arms were added or retired, as the body says
     CLOSED = 8  # no more decisions
     BASE = 9  # the state after the entry `seen` is in the store, so entries up to it may be removed
+    REMOVED = 10  # the decision leaves the store before it has an outcome, so none will ever come
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -51,6 +57,35 @@ class Found(NamedTuple):
 
     decision: Entry
     outcome: Entry | None
+
+
+class Drawings(NamedTuple):
+    """What reports need of many decisions, in the order of their numbers, as a column for each field of an entry."""
+
+    seqs: Integers
+    experiments: Integers
+    at: Integers
+    rounds: Integers
+    arms: Integers
+    nonces: Integers
+    seen: Integers  # 0 for none
+    probabilities: Floats
+
+    @classmethod
+    def of(cls, decisions: Iterable[Entry]) -> Self:
+        """Return the columns of decisions."""
+        ones = sorted(decisions, key=attrgetter("seq"))
+        numbers = [
+            (one.seq, one.experiment, one.at, one.round or 0, one.arm or 0, one.nonce or 0, one.seen or 0)
+            for one in ones
+        ]
+        seqs, experiments, at, rounds, arms, nonces, seen = np.array(numbers, np.int64).reshape(-1, 7).T
+        chances = np.array([one.probability or 0.0 for one in ones])
+        return cls(seqs, experiments, at, rounds, arms, nonces, seen, chances)
+
+    def only(self, which: NDArray[np.bool_]) -> Self:
+        """Return some of them."""
+        return self._replace(**{name: column[which] for name, column in self._asdict().items()})
 
 
 class Rest(NamedTuple):

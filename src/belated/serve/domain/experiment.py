@@ -118,7 +118,7 @@ class Experiment:
         kind = entries[0].kind
         if kind is EntryKind.DECIDED:
             self.apply_decisions(entries)
-        elif kind < EntryKind.ARMS:  # all between are outcomes
+        elif kind < EntryKind.ARMS or kind is EntryKind.REMOVED:  # all outcomes
             self.apply_outcome(entries[0])
         elif kind is EntryKind.ARMS:
             self.change_arms(entries[0])
@@ -203,7 +203,7 @@ class Experiment:
                 ends = self.expires_at(decided_at)
                 is_late = ends is not None and entry.at > ends
                 self.reporting.report(entry.decision or 0, entry.arm or 0, bucket, is_late=is_late)
-        if entry.kind is EntryKind.REPORTED:
+        if entry.kind is EntryKind.REPORTED or entry.kind is EntryKind.REMOVED:
             self.ages.closed(decided_at)
         elif entry.kind is EntryKind.EXPIRED:
             self.ages.closed(decided_at)

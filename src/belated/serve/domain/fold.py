@@ -14,7 +14,8 @@ from belated.serve.domain.history import Tail
 
 # A snapshot of another version is not used, and the journal is read instead. A base cannot be done without. So who
 # raises this must also let `restore` read the states of version 10 and later (tests/serve/test_bases.py).
-VERSION: Final = 10
+VERSION: Final = 11
+BASES_FROM: Final = 10  # the oldest version of a base that can be read. It does not count removed decisions
 
 # errors of the store or of this process. They say nothing about an experiment, and other servers may not have them
 NOT_ITS_OWN: Final = (StoreError, MemoryError, RecursionError)
@@ -120,7 +121,7 @@ class Fold:
 
 def restore(snapshot: Snapshot, *, is_base: bool = False) -> Fold:
     """Restore the state from a snapshot, or raise a SnapshotError."""
-    if snapshot.version != VERSION:
+    if snapshot.version != VERSION and not (is_base and BASES_FROM <= snapshot.version < VERSION):
         raise OtherRelease(f"it has version {snapshot.version}, and this release reads version {VERSION}")
     fold = Fold()
     try:

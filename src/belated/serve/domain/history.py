@@ -19,7 +19,7 @@ from belated.serve.domain.entries import Entry, EntryKind
 
 MOST_RECENT: Final = 50_000  # entries after the witness that are kept one by one
 MOST_AT_APPEND: Final = 1_000  # entries that an append counts. More are counted now and then
-LOW_BITS: Final = (1 << 24) - 1  # of a time in microseconds, so that no sum overflows
+LOW_BITS: Final = (1 << 24) - 1  # of a number, and of a time in microseconds, so that no sum overflows
 
 
 class Place(NamedTuple):
@@ -37,7 +37,7 @@ class Mark(NamedTuple):
     witness: Place = Place()  # 0 if there is none
     since: int = 0  # everything up to this entry is there if the witness is
     n_after: int = 0  # entries after `since`, up to the newest
-    seqs: int = 0  # the sum of their numbers
+    seqs: int = 0  # the sum of the low bits of their numbers
     times: int = 0  # the sum of the low bits of their times
     also: tuple[Place, ...] = ()  # entries that were read but not applied yet, and that new entries build on
     base: int = 0  # the number of a base whose state must be saved, because a new entry puts it in force
@@ -65,7 +65,7 @@ class Tail:
         for entry in batch:
             low = entry.at & LOW_BITS
             self._recent.append((entry.seq, low))
-            self._seqs += entry.seq
+            self._seqs += entry.seq & LOW_BITS
             self._times += low
         self._count += len(batch)
         first, last = batch[0], batch[-1]
@@ -83,10 +83,11 @@ class Tail:
         self.witness, self.since, recent = witness, seen, self._recent
         while recent and recent[0][0] <= seen:
             seq, low = recent.popleft()
-            self._count, self._seqs, self._times = self._count - 1, self._seqs - seq, self._times - low
+            self._count -= 1
+            self._seqs, self._times = self._seqs - (seq & LOW_BITS), self._times - low
         if self._oldest:  # entries that were only in the sums are all before `seen`
             self._count, self._oldest = len(recent), 0
-            self._seqs, self._times = sum(seq for seq, _ in recent), sum(low for _, low in recent)
+            self._seqs, self._times = sum(seq & LOW_BITS for seq, _ in recent), sum(low for _, low in recent)
 
     def mark(self) -> Mark:
         """Return what the store must hold."""

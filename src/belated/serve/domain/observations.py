@@ -26,6 +26,7 @@ _COUNTED: Final = {
     EntryKind.EXPIRED: "expired",
     EntryKind.LATE: "late",
     EntryKind.AMENDED: "amended",
+    EntryKind.REMOVED: "removed",
 }
 _FIELDS: Final = ["", *(_COUNTED.get(kind, "") for kind in sorted(EntryKind))]  # by kind
 
@@ -38,10 +39,11 @@ class Counts(msgspec.Struct):
     expired: int = 0
     late: int = 0
     amended: int = 0
+    removed: int = 0  # archived or erased before they had an outcome
 
     @property
     def outstanding(self) -> int:
-        return self.decisions - self.reported - self.expired
+        return self.decisions - self.reported - self.expired - self.removed
 
     def add(self, entries: Sequence[Entry]) -> None:
         """Count entries of one kind. An index is faster than comparing kinds."""

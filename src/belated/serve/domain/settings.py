@@ -10,6 +10,7 @@ from belated import tunings
 from belated.errors import ImproperRule, InvalidInput
 from belated.learner.ftrl import FTRL
 from belated.learner.outcomes import OutcomeRange
+from belated.proper import proper_rates
 
 MAX_ARMS: Final = 1_000
 MAX_NAME: Final = 100
@@ -75,7 +76,7 @@ class TuningChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         tuning = self.build()
         for n_arms in range(max(2, fewest), most + 1):  # one arm needs no rates
             try:
-                tunings.proper_rates(tuning, 1, (0.0, 0.0), tuning.rates(n_arms, 1, 0, 0))
+                proper_rates(tuning, 1, (0.0, 0.0), tuning.rates(n_arms, 1, 0, 0))
             except ImproperRule as error:
                 raise InvalidInput(f"this tuning cannot decide between {n_arms} arms: {error}") from None
 

@@ -35,7 +35,7 @@ class DecisionDocument(msgspec.Struct):
 class OutcomeDocument(msgspec.Struct):
     """The outcome of a decision."""
 
-    status: Literal["reported", "expired", "late", "amended"]
+    status: Literal["reported", "expired", "late", "amended", "removed"]
     value: (
         Annotated[float, Meta(description="In the experiment's units. null if the wait ended without a default.")]
         | None
@@ -194,6 +194,7 @@ OUTCOME_STATUSES: Final = {
     EntryKind.EXPIRED: "expired",
     EntryKind.LATE: "late",
     EntryKind.AMENDED: "amended",
+    EntryKind.REMOVED: "removed",
 }
 EVENTS: Final = {EntryKind.CREATED: "created", EntryKind.ARMS: "arms", EntryKind.CLOSED: "closed"}
 

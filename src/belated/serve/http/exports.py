@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from starlette.concurrency import run_in_threadpool
 
 from belated.serve.domain import ids
-from belated.serve.domain.entries import Found
+from belated.serve.domain.entries import EntryKind, Found
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.refusals import Refusal
 from belated.serve.http import parquet
@@ -69,8 +69,8 @@ def csv_pages(experiment: Experiment, pages: Pages, *, has_header: bool = True) 
 
 
 def outcome_cells(outcome: OutcomeDocument | None) -> tuple[str, str, str]:
-    """Return an outcome's value, time and status."""
-    if outcome is None:
+    """Return an outcome's value, time and status. A decision that is about to leave the store has no outcome."""
+    if outcome is None or outcome.status == "removed":
         return "", "", "open"
     return ("", "", outcome.status) if outcome.value is None else (repr(outcome.value), outcome.at, outcome.status)
 
@@ -98,7 +98,7 @@ def cells(experiment: Experiment, found: Found) -> tuple[Any, ...]:
     one, outcome = of_found(experiment, found), found.outcome
     decided = one.decision_id, one.round, found.decision.at, one.arm, one.probability
     ends = experiment.expires_at(found.decision.at)
-    if outcome is None or one.outcome is None:
+    if outcome is None or one.outcome is None or outcome.kind is EntryKind.REMOVED:
         return *decided, None, None, "open", ends
     told = (None, None) if outcome.value is None else (outcome.value, outcome.at)
     return *decided, *told, one.outcome.status, ends

@@ -41,9 +41,10 @@ class Metrics:
 
     def collect(self) -> Iterator[Metric]:
         """Yield the numbers of the experiments and the store."""
-        names = ("decisions", "reported", "expired", "late", "amended")
+        names = ("decisions", "reported", "expired", "late", "amended", "removed")
         counters = {n: CounterMetricFamily(f"belated_{n}", f"Outcomes: {n}", labels=["experiment"]) for n in names}
         counters["decisions"].documentation = "Decisions made"
+        counters["removed"].documentation = "Decisions archived or erased without an outcome"
         open_ = GaugeMetricFamily("belated_outstanding", "Decisions without an outcome yet", labels=["experiment"])
         proven = GaugeMetricFamily(
             "belated_proven_regret", "Proven bound on the regret, in losses", labels=["experiment"]

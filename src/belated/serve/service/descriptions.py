@@ -127,6 +127,14 @@ class StoreView(msgspec.Struct):
     lag_seconds: Annotated[float, Meta(description="Seconds since this server was last caught up.")]
 
 
+class ArchiveView(msgspec.Struct):
+    """What may have left the store. The numbers of an experiment still count it."""
+
+    until: Annotated[str, Meta(description="Decisions made until then may have been archived or erased.")]
+    missing: Annotated[int, Meta(description="Its first decisions that are not in the store any more.")]
+    oldest: Annotated[str, Meta(description="When the oldest that is left was made. null if none is left.")] | None
+
+
 class ExperimentView(msgspec.Struct):
     """Everything about an experiment."""
 
@@ -156,6 +164,7 @@ class ExperimentView(msgspec.Struct):
     expired: int
     late: int
     amended: int
+    removed: Annotated[int, Meta(description="Decisions that were archived or erased before they had an outcome.")]
     share_never: (
         Annotated[
             float,
@@ -178,6 +187,7 @@ class ExperimentView(msgspec.Struct):
     )
     arm_changes: int
     store: StoreView
+    archive: Annotated[ArchiveView, Meta(description="null if nothing was removed since it began.")] | None = None
 
 
 class ArmDetails(ArmView):

@@ -21,6 +21,7 @@ from belated.serve.engine.feedback import is_of, look_up, unknown
 from belated.serve.engine.recalling import Recalling
 from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Tell
 from belated.serve.engine.writer import Writer
+from belated.serve.service.archived import Archived, looks
 from belated.serve.service.descriptions import (
     ArmDetails,
     ExperimentSummary,
@@ -92,6 +93,7 @@ class Service:
         self._gate = Gate(engine.journal.keys(), internal_keys)
         self._writer = Writer(engine, self._gate.learn, capacity=capacity, make_snapshot=make_snapshot)
         self._reader = Reader(engine.journal, self._writer)
+        self._archived = Archived(self._reader)
         self._recalling = Recalling(engine)
         self.misses = Misses()
         self.refused_connections = Counter[int]()  # requests that broke a limit of their connection, by status
@@ -212,7 +214,9 @@ class Service:
     def experiment_view(self, name: str) -> ExperimentView:
         """Describe an experiment at one moment."""
         experiment = self.find(name)
-        return view(experiment, self.store_view(), self._engine.now(), self._engine.lock)
+        found = view(experiment, self.store_view(), self._engine.now(), self._engine.lock)
+        found.archive = self._archived.view(experiment, self._engine.removed)
+        return found
 
     def arms(self, name: str, after: int, limit: int) -> ListPage[ArmDetails]:
         """List all arms that ever took part, in the order in which they came."""
@@ -334,8 +338,12 @@ class Service:
         return 0.0 if since is None else time.monotonic() - since
 
     def change_mark(self) -> tuple[Any, ...]:
-        """Return a value that differs after a change of the journal, the store's health or the lag."""
-        return self.seq, self.failure, self._writer.health.lag_entries
+        """Return a value that differs after a change of the journal, the store's health or the lag.
+
+        It also changes for a while after entries were allowed to go.
+        """
+        looked = looks(self._engine.removed, self._engine.now())
+        return self.seq, self.failure, self._writer.health.lag_entries, looked
 
     def store_view(self) -> StoreView:
         """Describe the health of the store."""
@@ -345,7 +353,7 @@ class Service:
             writable=not writer.failure,
             entries=engine.fold.seq,
             bytes=writer.health.bytes,
-            last_commit_ms=engine.commit_seconds * 1000,
+            last_commit_ms=engine.applied.commit_seconds * 1000,
             queue=writer.queued,
             unsnapshotted=engine.unsnapshotted,
             lag_entries=writer.health.lag_entries,
