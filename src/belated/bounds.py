@@ -191,9 +191,18 @@ def means_worst_case(n_arms: int, delays: ArrayLike, tuning: Means | None = None
 
 
 def lower_bound(n_arms: int, n_rounds: int) -> float:
-    """No algorithm has less than 0.1365 sqrt(kn) on every problem without delays (constant quoted, not rederived)."""
-    n_arms, n_rounds = whole_number("n_arms", n_arms, 1), whole_number("n_rounds", n_rounds, 1)
-    return 0.1365 * math.sqrt(n_arms * n_rounds) if n_arms > 1 else 0.0
+    """No learner that sees only the losses of its own arms has less on every problem (docs/theory/lower-bound.md).
+
+    max over e of n e (1 - 1/k - sqrt(-(n/k) ln(1 - 4 e^2)) / 2), which is about (1 - 1/k)^2 / 4 sqrt(kn)
+
+    >>> from belated import bounds
+    >>> round(bounds.lower_bound(10, 10_000), 1)
+    64.0
+    """
+    k, n = whole_number("n_arms", n_arms, 1), whole_number("n_rounds", n_rounds, 1)
+    gap = np.geomspace(1e-6, 0.5, 2000, endpoint=False)
+    missed = 1 - 1 / k - np.sqrt(-n / k * np.log1p(-4 * gap**2)) / 2  # share of the rounds, at least
+    return max(0.0, float((n * gap * missed).max()))
 
 
 def lower_bound_uniform_delay(n_arms: int, n_rounds: int, delay: int) -> float:
@@ -203,15 +212,54 @@ def lower_bound_uniform_delay(n_arms: int, n_rounds: int, delay: int) -> float:
     """
     n_arms, n_rounds = whole_number("n_arms", n_arms, 1), whole_number("n_rounds", n_rounds, 1)
     n_blocks = n_rounds // (whole_number("delay", delay, 0) + 1)
-    return (delay + 1) * _expected_lead(n_arms, n_blocks)
+    return (delay + 1) * _expected_lead(n_arms, np.ones(n_blocks, np.int64))
 
 
-def _expected_lead(n_arms: int, n_coins: int) -> float:
-    """E[ max_i (N/2 - Bin_i) ] = N/2 - sum_{j >= 0} P(Bin > j)^k, from the ratios of neighbouring probabilities."""
-    if n_coins == 0:
+def lower_bound_of_delays(n_arms: int, delays: ArrayLike) -> float:
+    """No learner has less on every problem with these delays (docs/theory/lower-bound.md).
+
+    The larger of `lower_bound` and of E[ max_i sum_G |G| (1/2 - coin_{G,i}) ] over the groups of `coin_groups`.
+
+    >>> from belated import bounds
+    >>> round(bounds.lower_bound_of_delays(10, [100] * 10_000))
+    772
+    """
+    n_arms, waits = whole_number("n_arms", n_arms, 1), clip(delays)
+    if n_arms == 1:
         return 0.0
-    j = np.arange(n_coins)
-    log_odds = np.concatenate(([0.0], np.cumsum(np.log((n_coins - j) / (j + 1)))))  # ln C(N, j)
-    weights = np.exp(log_odds - log_odds.max())
-    above = 1 - np.cumsum(weights) / weights.sum()
-    return float(n_coins / 2 - (np.maximum(above, 0.0) ** n_arms).sum())
+    return max(lower_bound(n_arms, waits.size), _expected_lead(n_arms, np.bincount(coin_groups(waits))))
+
+
+def coin_groups(delays: ArrayLike) -> Integers:
+    """Each round's group. No round of a group is reported before the last one of it is decided.
+
+    >>> from belated import bounds
+    >>> bounds.coin_groups([4, 0, 2, 0, 0]).tolist()
+    [0, 1, 0, 0, 2]
+    """
+    waits = clip(delays)
+    return kernels.groups(np.arange(waits.size) + waits)
+
+
+CELLS = 2**20  # of a distribution, so that a long game takes no longer than a second
+NEGLIGIBLE = 1e-20  # of a characteristic function
+
+
+def _expected_lead(n_arms: int, sizes: Integers) -> float:
+    """E[ max_i sum_G |G| (1/2 - coin_{G,i}) ], from the distribution of one arm's sum.
+
+    The distribution comes from its characteristic function, the product of cos(angle |G| / 2), modulo a period of 24
+    standard deviations. Smaller groups give less, so in a long game sizes are rounded down to fewer cells.
+    """
+    spread = math.sqrt(float((sizes.astype(np.float64) ** 2).sum())) / 2
+    grain = max(1, math.floor(24 * spread / CELLS))
+    values, counts = np.unique(sizes // grain, return_counts=True)
+    period = 2 ** math.ceil(math.log2(24 * spread / grain + 2))
+    angles, odd = np.arange(period // 2 + 1) * (2 * math.pi / period), int((values * counts).sum()) % 2
+    transform, left = np.exp(-0.5j * odd * angles), np.arange(angles.size)
+    for value, count in zip(values.tolist(), counts.tolist(), strict=True):
+        transform[left] *= np.cos(angles[left] * (value / 2)) ** count
+        is_small = np.abs(transform[left]) < NEGLIGIBLE
+        transform[left[is_small]], left = 0, left[~is_small]
+    below = np.clip(np.cumsum(np.fft.fftshift(np.fft.irfft(transform, period))), 0, 1)
+    return float(grain * (period / 2 - 1 - (below[:-1] ** n_arms).sum() - odd / 2))

@@ -27,9 +27,8 @@ from numpy.typing import ArrayLike
 
 from belated import kernels
 from belated.arrays import Floats, Integers
-from belated.errors import ImproperRule, InvalidInput
-from belated.kernels import LARGEST_RATE, SMALLEST_RATE
-from belated.scalars import as_float
+from belated.errors import InvalidInput
+from belated.proper import check_pure, proper_arrays, proper_patience, proper_rates, rates_at_once
 from belated.validation import as_delays, positive_number, truth, whole_number
 
 SquareRoot = Callable[[Any], Any]  # math.sqrt for a round, np.sqrt for all rounds at once: IEEE demands the same bits
@@ -249,30 +248,6 @@ def as_tuning(tuning: Any) -> Tuning:
     return tuning
 
 
-def proper_rates(tuning: Tuning, round: int, before: tuple[float, float], rates: Any) -> tuple[float, float]:
-    """The rates of a round as floats. An ImproperRule if they may not follow those of the round before."""
-    try:
-        alpha, beta = rates
-        if before[0] <= alpha <= LARGEST_RATE and before[1] <= beta <= LARGEST_RATE and alpha + beta >= SMALLEST_RATE:
-            return float(alpha), float(beta)
-    except (TypeError, ValueError):  # not two numbers
-        pass
-    raise ImproperRule(
-        f"{tuning!r} gave (alpha, beta) = {rates!r} in round {round} after {before!r}: both must be numbers from 0 to "
-        f"{LARGEST_RATE:g} that never decrease, and their sum at least {SMALLEST_RATE:g}"
-    )
-
-
-def proper_patience(tuning: Tuning, n_arms: int) -> float:
-    """The tuning's patience as a float, or an ImproperRule if it is not a number >= 0. One arm skips nothing."""
-    if n_arms == 1:
-        return math.inf
-    patience = tuning.patience(n_arms)
-    if not as_float(patience) >= 0:
-        raise ImproperRule(f"{tuning!r} has the patience {patience!r}: it must be a number >= 0, or infinite")
-    return as_float(patience)
-
-
 class Schedule(NamedTuple):
     """What a tuning does in every round of a game whose delays are known."""
 
@@ -300,17 +275,23 @@ def schedule(tuning: Tuning, n_arms: int, delays: ArrayLike) -> Schedule:
     return Schedule(alpha, beta, backlog, skipped_in)
 
 
-def _all_rates(tuning: Tuning, n_arms: int, rounds: Integers, backlog: Integers) -> tuple[Any, Any]:
+def _all_rates(tuning: Tuning, n_arms: int, rounds: Integers, backlog: Integers) -> tuple[Floats, Floats]:
+    """The rates of all rounds, refused where FTRL would refuse them."""
     if n_arms == 1:
         return np.ones(rounds.size), np.zeros(rounds.size)
     counted = backlog.copy()
     counted[1:] -= backlog[:-1]
-    if tuning.elementwise:  # ours: proper by their formulas
-        return tuning.rates(n_arms, rounds, counted, backlog, sqrt=np.sqrt)  # type: ignore[call-arg,arg-type]
-    rates = (0.0, 0.0)
-    pairs = []
-    for row in zip(rounds.tolist(), counted.tolist(), backlog.tolist(), strict=True):
-        rates = proper_rates(tuning, row[0], rates, tuning.rates(n_arms, *row))
-        pairs.append(rates)
-    alpha, beta = np.array(pairs).T
+
+    def alone(index: int) -> Any:
+        return tuning.rates(n_arms, int(rounds[index]), int(counted[index]), int(backlog[index]))
+
+    if tuning.elementwise:
+        alpha, beta = proper_arrays(tuning, rates_at_once(tuning, n_arms, rounds, counted, backlog), rounds.size)
+    else:
+        rates, pairs = (0.0, 0.0), []
+        for round, *counts in zip(rounds.tolist(), counted.tolist(), backlog.tolist(), strict=True):
+            rates = proper_rates(tuning, round, rates, tuning.rates(n_arms, round, *counts))
+            pairs.append(rates)
+        alpha, beta = np.array(pairs).T
+    check_pure(tuning, alpha, beta, alone)
     return alpha, beta

@@ -446,8 +446,7 @@ def test_doubling_epochs_are_the_definition(k: int, longest: int) -> None:
         last = [a for a, b in pairwise(seen[kind]) if b.w > a.w] + [seen[kind][-1]]  # each epoch at its end
         lk = math.log(k)
         charges = [
-            e.skipped + math.sqrt(2**e.w) + lk / math.sqrt(2**e.w) * (math.e * k * e.length / 2 + e.backlog)
-            for e in last
+            e.skipped + math.sqrt(2**e.w) + lk / math.sqrt(2**e.w) * (k * e.length / 2 + e.backlog / 4) for e in last
         ]
         assert all(charge <= 3 * math.sqrt(2**e.w) + 1e-9 for charge, e in zip(charges, last, strict=True))
         assert learner.charged == pytest.approx(sum(charges))

@@ -1,6 +1,7 @@
 """The published rules give their published rates. A rule that is not proper is refused."""
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -157,3 +158,96 @@ def test_your_own_rule_plays() -> None:
 def test_bad_delays_are_refused(delays: Any) -> None:
     with pytest.raises(InvalidInput, match="delays must"):
         schedule(Simple(), 3, delays)
+
+
+class AtOnce(Tuning):
+    """A rule for arrays, from two functions of the arguments."""
+
+    elementwise = True
+
+    def __init__(self, alpha: Any, beta: Any) -> None:
+        self.alpha, self.beta = alpha, beta
+
+    def rates(
+        self, n_arms: int, round: int, outstanding: int, backlog: int, sqrt: Any = math.sqrt
+    ) -> tuple[float, float]:
+        known = SimpleNamespace(t=round, o=outstanding, d=backlog, sqrt=sqrt)
+        return self.alpha(known), self.beta(known)
+
+
+def root(game: Any) -> Any:
+    return game.sqrt(game.t)
+
+
+def play(learner: Any, delays: list[int]) -> None:
+    due: dict[int, list[int]] = {}
+    for t, delay in enumerate(delays, 1):
+        learner.ask()
+        due.setdefault(t + delay, []).append(t)
+        for s in due.pop(t, []):
+            learner.tell(s, 0.5)
+
+
+@pytest.mark.parametrize("alpha", [root, lambda g: 0.0 * g.t])
+@pytest.mark.parametrize(
+    "beta",
+    [
+        lambda g: g.t / 10 - 0.5,
+        lambda g: 1 / g.t,
+        lambda g: 1.0 * g.o,  # falls when reports come
+        lambda g: -1.0 * g.t,
+        lambda g: g.t + math.nan,
+        lambda g: g.t * math.inf,
+        lambda g: g.t * 1e16,
+    ],
+)
+def test_an_elementwise_rule_is_refused_where_the_learner_refuses_it(alpha: Any, beta: Any) -> None:
+    delays = [3, 0, 2, 0, 0, 1, 0, 0]
+    learner = FTRL(3, AtOnce(alpha, beta), seed=1)
+    with pytest.raises(ImproperRule) as live:
+        play(learner, delays)
+    with pytest.raises(ImproperRule) as planned:
+        schedule(AtOnce(alpha, beta), 3, delays)
+    message = str(live.value).replace("np.float64(nan)", "nan")
+    assert message.split(" gave ")[1] == str(planned.value).split(" gave ")[1]
+
+
+@pytest.mark.parametrize(
+    ("alpha", "message"),
+    [
+        (lambda g: math.sqrt(g.t), "do not take arrays"),
+        (lambda g: 1.0 if g.t < 9 else 2.0, "do not take arrays"),
+        (lambda g: g.sqrt(g.t)[:3] if np.ndim(g.t) else g.sqrt(g.t), "must be two arrays of 40 numbers"),
+        (lambda g: g.sqrt(g.t) + (np.ndim(g.t) == 0), "arrays and numbers must give the same"),
+        (lambda g: np.arange(40) + 1.0 if np.ndim(g.t) else float(g.t * g.t), "arrays and numbers must give"),
+    ],
+)
+def test_an_elementwise_rule_agrees_with_itself(alpha: Any, message: str) -> None:
+    with pytest.raises(ImproperRule, match=message):
+        schedule(AtOnce(alpha, root), 3, [2] * 40)
+
+
+def test_an_elementwise_rule_needs_a_regularizer_in_every_round() -> None:
+    with pytest.raises(ImproperRule, match="sum at least"):
+        schedule(AtOnce(lambda _: 0.0, lambda g: g.t - 1.0), 3, [2] * 40)
+
+
+def test_an_elementwise_rule_may_give_a_number_for_all_rounds() -> None:
+    planned = schedule(AtOnce(lambda *_: 0, lambda *_: 2), 3, [2] * 5)
+    assert planned.alpha.tolist() == [0.0] * 5
+    assert planned.beta.tolist() == [2.0] * 5
+
+
+class Counting(Tuning):
+    """A rule that remembers, so its rates differ from game to game."""
+
+    calls = 0
+
+    def rates(self, n_arms: int, round: int, outstanding: int, backlog: int) -> tuple[float, float]:
+        self.calls += 1
+        return float(self.calls), 0.0
+
+
+def test_a_rule_with_a_memory_is_refused() -> None:
+    with pytest.raises(ImproperRule, match="may depend on nothing but their arguments"):
+        schedule(Counting(), 3, [2] * 40)

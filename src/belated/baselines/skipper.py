@@ -1,16 +1,16 @@
 """Skipper, which leaves out rounds with excessive delays, and DEW's learning rate for its base.
 
 TCS19: T. S. Thune, N. Cesa-Bianchi, Y. Seldin. Nonstochastic Multiarmed Bandits with Unrestricted Delays. NeurIPS 2019.
-The paper's text was not at hand, so the constants are [recalled].
+The paper's text was not at hand, so its learning rate is as commonly quoted. The bound is proven for this rate.
 """
 
 import math
 from typing import ClassVar, final
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from belated.arrays import Floats
+from belated.baselines import constant_rate
 from belated.baselines.base_learners import MakeBase, as_maker
 from belated.baselines.baseline import Baseline
 from belated.baselines.open_rounds import OpenRounds
@@ -26,7 +26,7 @@ from belated.validation import positive_number, whole_number
 class Skipper(Baseline):
     """The base plays the rounds with delay d_t < beta. The others are drawn from its distribution and dropped.
 
-        S_beta = { t : d_t >= beta },    Reg <= |S_beta| + R_base of the other rounds      (TCS19) [recalled]
+        S_beta = { t : d_t >= beta },    Reg <= |S_beta| + R_base of the other rounds      [derived]
 
     Needs each delay at action time, `ask(delay)`, and beta. The paper's base is DEW, `Exp3(dew_rate(...))`, which also
     needs n and D_beta. The default base is the delay-adaptive Exp3, which needs nothing.
@@ -66,7 +66,7 @@ class Skipper(Baseline):
 
 
 def dew_rate(n_arms: int, delays: ArrayLike, beta: float = math.inf) -> float:
-    """DEW's constant learning rate for the rounds with d_t < beta (TCS19) [recalled].
+    """DEW's constant learning rate for the rounds with d_t < beta (TCS19, as commonly quoted).
 
     eta = min{ sqrt(ln k / (e k n / 2 + D_beta)), 1 / (4 e d_max) },    d_max < beta the longest delay kept
     """
@@ -77,14 +77,13 @@ def dew_rate(n_arms: int, delays: ArrayLike, beta: float = math.inf) -> float:
 
 
 def bound(n_arms: int, delays: ArrayLike, beta: float = math.inf) -> float:
-    """The guarantee over DEW with `dew_rate` (TCS19) [recalled].
+    """The bound over DEW with `dew_rate` (docs/theory/baselines.md) [derived].
 
-        Reg <= |S_beta| + max{ ln k / eta, 4 e d_max ln k } + eta (e k n / 2 + D_beta)
+        Reg <= |S_beta| + ln k / eta + eta (k (n - |S_beta|) / 2 + D_beta / 4)
 
     An infinite beta skips nothing and gives the bound of DEW itself.
     """
-    waits, eta = clip(delays), dew_rate(n_arms, delays, beta)
+    waits = clip(delays)
     kept = waits[waits < beta]
-    waiting = max(1 / eta, 4 * math.e * float(kept.max(initial=0))) * math.log(n_arms)
-    drift = eta * (math.e * n_arms * waits.size / 2 + float(kept.sum()))
-    return float(np.count_nonzero(waits >= beta) + waiting + drift)
+    of_base = constant_rate.bound(n_arms, kept.size, float(kept.sum()), dew_rate(n_arms, delays, beta))
+    return waits.size - kept.size + of_base

@@ -10,7 +10,7 @@ from belated.arrays import Floats, Integers
 from belated.errors import DuplicateReport, InvalidInput, UnknownRound
 from belated.learner.decisions import Decision
 from belated.learner.state import BACKLOG, COUNTED, LATE, LEFT, ROUND, State
-from belated.tunings import proper_rates
+from belated.proper import proper_rates
 
 UNIFORMS = 128  # drawn from the generator at a time, because one call for each would cost as much as the argmin
 

@@ -12,7 +12,8 @@ from belated import kernels
 from belated.arrays import Floats, Integers
 from belated.learner.arms import Arms
 from belated.learner.outcomes import OutcomeRange
-from belated.tunings import Means, RootTuning, Shadow, Tuning, proper_patience
+from belated.proper import proper_patience
+from belated.tunings import Means, RootTuning, Shadow, Tuning
 
 FIRST_ROWS = 64  # of the ledger
 # where `State.counters` has these fields of the clock. Every field up to the last of them is one word
