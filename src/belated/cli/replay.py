@@ -103,7 +103,7 @@ def log_to_study(
 ) -> tuple[Log, list[str]]:
     """The log as the options want it, and in words what its outcomes are. A wrong log is refused."""
     losses_of(log, outcomes)
-    words, waiting = [meaning(outcomes)], within_wait(log)
+    words, waiting = [meaning(outcomes), *([log.remark] if log.remark else [])], within_wait(log)
     if wait is None and default_outcome is None and (waiting.all() or not waiting.any()):
         return log, words
     default = None if default_outcome is None else outcomes.check("the default outcome", default_outcome)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from belated.arrays import Floats, Integers
 from belated.errors import InvalidInput
 from belated.learner.outcomes import OutcomeRange
+from belated.replay import open_bandit
 from belated.replay.declared_range import declares_range, names_in, range_in
 from belated.replay.log_cells import NUMBER, instants, kind_of, numbers
 from belated.replay.log_files import Column, LogTable, column_of, open_table, refuse
@@ -51,6 +52,7 @@ class Log:
     declared: OutcomeRange | None = None  # the range of the outcomes, if the file itself says it
     is_open: NDArray[np.bool_] | None = None  # whether the outcome may still come, if the file itself says it
     expires: Floats | None = None  # and when the wait for it ends. Infinite if there is none
+    remark: str | None = None  # what was assumed about a file in a format of others
 
     @property
     def n_arms(self) -> int:
@@ -78,6 +80,8 @@ class _Part(NamedTuple):
 def read(path: Path | str, columns: Columns | None = None) -> Log:
     """Read the log in a CSV or Parquet file. The format is described in docs/replay.md.
 
+    A file of the Open Bandit Dataset is recognized by its columns.
+
     Raises InvalidInput for a malformed file and says where the error is.
 
     >>> import tempfile
@@ -90,7 +94,8 @@ def read(path: Path | str, columns: Columns | None = None) -> Log:
     (('blue', 'red'), [0, 1, 0], [5.0, inf, 3.0])
     """
     table = open_table(Path(path))
-    names = _names(table, columns or Columns())
+    is_foreign = columns in (None, Columns()) and open_bandit.is_open_bandit(table.header)
+    names = open_bandit.NAMES if is_foreign else _names(table, columns or Columns())
     codes: dict[str, int] = {}
     kind: str | None = None
     declared: OutcomeRange | None = None
@@ -109,6 +114,9 @@ def read(path: Path | str, columns: Columns | None = None) -> Log:
         raise InvalidInput(f"{table.path}: every row has the arm {next(iter(codes))!r}. A choice needs at least 2 arms")
     whole = _Part(*map(np.concatenate, zip(*parts, strict=True)))
     log = _assemble(table, codes, whole, has_probabilities="probability" in names, has_status=has_status)
+    if is_foreign:
+        log = replace(log, remark=open_bandit.REMARK)
+        declared = open_bandit.CLICKS
     return replace(log, has_dates=kind != NUMBER, declared=declared)
 
 
