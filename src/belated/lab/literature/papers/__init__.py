@@ -1,0 +1,1 @@
+"""One file for each paper, with what it played and what it printed."""
