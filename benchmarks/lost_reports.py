@@ -41,7 +41,8 @@ class Case(NamedTuple):
     @property
     def problem(self) -> lab.Problem:
         """The problem without loss."""
-        return lab.Problem(lab.Bernoulli(self.gap, self.mean), lab.Fixed(DELAY), self.k, N)
+        means = [self.mean - self.gap, *[self.mean] * (self.k - 1)]
+        return lab.Problem(lab.Bernoulli(means=means), lab.Fixed(DELAY), self.k, N)
 
     def losses(self, seed: int) -> Floats:
         """The loss matrix."""

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 
 from benchmarks import (
+    adapters,
     capacity,
     certificates,
     coming_and_going,
@@ -51,8 +52,12 @@ PARTS = (
     certificates.never_below,
     lab.whole_games,
     lab.flat_cost,
+    lab.steps,
     lab.two_workers,
     lab.memory,
+    adapters.cost,
+    adapters.environment,
+    adapters.late_rewards,
     shadow.cost,
     shadow.regret,
     still_worlds.regret,

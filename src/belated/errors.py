@@ -9,6 +9,7 @@ BelatedError
 ├── StoreError            the service's journal, or a stored game, cannot be read or written
 │   ├── HistoryLost       the store has lost entries that it had acknowledged
 │   └── StoreUnreachable  the store does not answer now, and a later call may succeed
+├── GameError             something of your own failed while the lab played it. The cause is its `__cause__`
 ├── ClusterError          Dask's scheduler or workers do not answer, do not fit, or die
 └── ServiceError          the service refused a request, or did not answer (raised by the client)
 """
@@ -71,6 +72,10 @@ class ClusterError(BelatedError):
     """Dask's scheduler or workers do not answer, would not give the same results, or die again and again."""
 
 
+class GameError(BelatedError):
+    """Something of your own failed while the lab played it. Says where. The failure itself is the `__cause__`."""
+
+
 class ServiceError(BelatedError):
     """The service refused a request or did not answer. It has `status` (0 without an answer), `title` and `detail`.
 
@@ -83,3 +88,11 @@ class ServiceError(BelatedError):
 
     def __str__(self) -> str:
         return f"{f'{self.status} ' if self.status else ''}{self.title}{f': {self.detail}' if self.detail else ''}"
+
+
+class UnfinishedWarning(UserWarning):
+    """Ctrl-C has stopped the lab, so the results lack some games. `is_whole` of the results is False too."""
+
+
+class MismatchWarning(UserWarning):
+    """A learner's `distribution()` does not fit the arms that it draws, so its expected regret means nothing."""

@@ -10,3 +10,12 @@ def missing(module: str | None, *extras: str) -> str:
     httpx is missing. Install it with `pip install '.[client]'` in Belated's folder.
     """
     return f"{module} is missing. Install it with `pip install '.[{','.join(extras)}]'` in Belated's folder."
+
+
+def missing_package(package: str) -> str:
+    """What to say when a library is missing that has nothing to do with Belated's extras.
+
+    >>> print(missing_package("river"))
+    river is missing. Install it with `pip install river`.
+    """
+    return f"{package} is missing. Install it with `pip install {package}`."

@@ -1,8 +1,9 @@
 """The look of all figures. Matplotlib is loaded only when one is drawn."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 # Okabe and Ito's colours, which colour-blind people can tell apart
@@ -25,18 +26,25 @@ STYLE: dict[Any, Any] = {
     "legend.frameon": False,
     "text.parse_math": False,  # a name may contain a $, so ticks must be plain too
     "svg.hashsalt": "belated",  # the same figure gives the same file
+    "pdf.fonttype": 42,  # TrueType, because many journals refuse Type 3
+    "ps.fonttype": 42,
 }
 
 
 @contextmanager
-def canvas(rows: int = 1, columns: int = 1, **options: Any) -> Iterator[tuple[Any, Any]]:
-    """A figure and its axes in our style, for the time of the `with` block. It needs no screen."""
+def canvas(
+    rows: int = 1, columns: int = 1, *, style: Mapping[str, Any] = MappingProxyType({}), **options: Any
+) -> Iterator[tuple[Any, Any]]:
+    """A figure and its axes in our style, for the time of the `with` block. It needs no screen.
+
+    `style` has Matplotlib's settings that differ from ours.
+    """
     import matplotlib  # noqa: PLC0415  (only figures need it)
 
     matplotlib.use("Agg")
     from matplotlib import pyplot  # noqa: PLC0415
 
-    with pyplot.rc_context(STYLE), warnings.catch_warnings():
+    with pyplot.rc_context({**STYLE, **dict[Any, Any](style)}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")  # an emoji in a name is drawn as a box
         figure, axes = pyplot.subplots(rows, columns, layout="constrained", **options)
         try:

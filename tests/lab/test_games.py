@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from belated import FTRL, Decision, Learner, OutcomeRange, bounds, lab, progress
-from belated.errors import InvalidInput
+from belated.errors import GameError, InvalidInput, UnfinishedWarning
 from belated.lab.problems.problem import _generator
 from belated.tunings import Advanced, Means, Simple, Tsallis
 from tests.lab.test_problems import DELAYS, LOSSES
@@ -33,6 +33,7 @@ def test_regret_by_its_definition(losses: str) -> None:
     problem = lab.Problem(LOSSES[losses], lab.Geometric(10.0), n_arms=4, n_rounds=500)
     curves = lab.play(Advanced(), problem, [3], checkpoints=[1, 7, 100])
     assert curves.checkpoints.tolist() == [1, 7, 100, 500]  # the end is always there
+    assert lab.play(Advanced(), problem, [3], checkpoints=[]).checkpoints.tolist() == [500]
     delays = problem.draw_delays(3)
     matrix = np.vstack(list(problem.loss_blocks(3, delays)))
     learner, expected, suffered = FTRL(4, Advanced(), seed=3), [], []
@@ -182,7 +183,10 @@ def test_an_interrupt_keeps_what_is_finished() -> None:
             never.wait(0.2)  # the main thread is interrupted while this game still runs
         return FTRL(n_arms, seed=seed)
 
-    curves = lab.play(make, problem, range(50))
+    with pytest.warns(UnfinishedWarning, match=r"^make: interrupted\. The curves have only \d+ of 50 seeds$") as caught:
+        curves = lab.play(make, problem, range(50))
+    assert caught[0].filename == __file__
+    assert not curves.is_whole
     assert {0, 1} <= set(curves.seeds.tolist())
     assert len(curves.seeds) < 50
     assert len(played) < 50
@@ -205,8 +209,9 @@ def test_an_error_in_one_game_is_passed_on() -> None:
     def make(_n_arms: int, _seed: int) -> Learner:
         raise ZeroDivisionError
 
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(GameError, match=r"make, seed 0: it could not be made \(ZeroDivisionError") as caught:
         lab.play(make, lab.Problem(lab.Bernoulli(), lab.NoDelay(), n_arms=2, n_rounds=50), range(3))
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
 def test_progress_shows_after_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,6 +252,8 @@ def test_bad_calls_are_refused_before_any_work() -> None:
         lab.play(Simple(), problem, [1], workers=0)
     with pytest.raises(InvalidInput, match="a checkpoint must be a whole number from 1 to 50"):
         lab.play(Simple(), problem, [1], checkpoints=[51])
+    with pytest.raises(InvalidInput, match="checkpoints must be a list of rounds, got 50"):
+        lab.play(Simple(), problem, [1], checkpoints=50)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("settings", [{"arms": ["a", "b"]}, {"arms": 2, "outcomes": OutcomeRange(0, 50)}])

@@ -29,7 +29,7 @@ def invoke(*options: str) -> str:
         cli.app, [*WORDS, "--workers", "1", *options], catch_exceptions=False, env={"COLUMNS": "80"}
     )
     assert result.exit_code == 0, result.output
-    return result.output
+    return result.stdout
 
 
 def test_progress_is_told_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from belated.tunings import Simple
 
 LOSSES: dict[str, lab.Losses] = {
     "bernoulli": lab.Bernoulli(gap=0.2),
+    "bernoulli, given means": lab.Bernoulli(means=[0.2, 0.7, 0.1, 0.4]),
     "constrained": lab.Constrained(),
     "shifting": lab.Shifting(gap=0.4, phases=4),
     "comeback": lab.Comeback(after=0.3),
@@ -22,6 +23,7 @@ LOSSES: dict[str, lab.Losses] = {
     "sine": lab.Sine(),
     "coins": lab.BlockCoins(),
     "given": lab.GivenLosses(np.random.default_rng(1).random((3000, 4))),
+    "shuffled": lab.Shuffled(lab.Bernoulli(means=[0.2, 0.7, 0.1, 0.4])),
 }
 DELAYS: dict[str, lab.Delays] = {
     "none": lab.NoDelay(),
@@ -43,6 +45,11 @@ DELAYS: dict[str, lab.Delays] = {
 def matrix(losses: lab.Losses, seed: int = 1, k: int = 4, n: int = 3000, d: int = 25) -> np.ndarray:
     problem = lab.Problem(losses, lab.Fixed(d), k, n)
     return np.vstack(list(problem.loss_blocks(seed, problem.draw_delays(seed))))
+
+
+def ordered(losses: np.ndarray, *rows: int) -> np.ndarray:
+    """The arms in the order of their losses in these rows."""
+    return losses[:, np.argsort(losses[list(rows)].sum(axis=0), kind="stable")]
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -71,24 +78,27 @@ def test_shifting_means() -> None:
 
 
 def test_a_comeback_swaps_once() -> None:
-    losses = matrix(lab.Comeback(after=0.3))
+    losses = ordered(matrix(lab.Comeback(after=0.3)), -1)
     assert (losses[:900] == [1, 0, 0, 0]).all()
     assert (losses[900:] == [0, 1, 1, 1]).all()
 
 
 def test_a_weak_wave_is_coin_flips_around_the_wave() -> None:
-    losses = matrix(lab.Wave(half_period=10_000, strength=0.6), n=20_000)
+    losses = ordered(matrix(lab.Wave(half_period=10_000, strength=0.6), n=20_000), *range(10_000))
     means = losses.reshape(2, 10_000, 4).mean(axis=1)
     np.testing.assert_allclose(means, [[0.2, 0.2, 0.8, 0.8], [0.8, 0.8, 0.2, 0.2]], atol=4.5 * 0.5 / 100)
 
 
 def test_bernoulli_means() -> None:
     means = matrix(lab.Bernoulli(gap=0.3, mean=0.6), n=40_000).mean(axis=0)
-    np.testing.assert_allclose(means, [0.3, 0.6, 0.6, 0.6], atol=4.5 * 0.5 / 200)
+    np.testing.assert_allclose(np.sort(means), [0.3, 0.6, 0.6, 0.6], atol=4.5 * 0.5 / 200)
+    means = matrix(lab.Bernoulli(means=np.array([0.3, 0.1, 0.9, 0.0])), n=40_000).mean(axis=0)
+    np.testing.assert_allclose(means, [0.3, 0.1, 0.9, 0.0], atol=4.5 * 0.5 / 200)
 
 
 def test_constrained_keeps_the_gap_while_the_means_jump() -> None:
     losses = matrix(lab.Constrained(gap=0.2, growth=2.0), n=2**15 - 1)
+    losses = ordered(losses, *range(losses.shape[0]))
     phases = [losses[2**j - 1 : 2 ** (j + 1) - 1] for j in range(10, 15)]
     for j, phase in zip(range(10, 15), phases, strict=True):
         expected = [0.8, 1, 1, 1] if j % 2 else [0, 0.2, 0.2, 0.2]
@@ -96,16 +106,19 @@ def test_constrained_keeps_the_gap_while_the_means_jump() -> None:
 
 
 def test_the_wave_swaps_halves_every_two_delays() -> None:
-    losses = matrix(lab.Wave(), d=25, n=200)
+    losses = ordered(matrix(lab.Wave(), d=25, n=200), 0)
     assert losses[:50].tolist() == [[0, 0, 1, 1]] * 50
     assert losses[50:100].tolist() == [[1, 1, 0, 0]] * 50
-    assert matrix(lab.Wave(half_period=3), n=6)[:, 0].tolist() == [0, 0, 0, 1, 1, 1]
+    assert ordered(matrix(lab.Wave(half_period=3), n=6), 0)[:, 0].tolist() == [0, 0, 0, 1, 1, 1]
 
 
 def test_the_sine_is_a_sine() -> None:
     losses = matrix(lab.Sine(period=8.0), n=8)
-    assert losses[0].tolist() == pytest.approx([0.5, 1.0, 0.5, 0.0])
-    assert losses[2].tolist() == pytest.approx([1.0, 0.5, 0.0, 0.5])
+    assert sorted(losses[0]) == pytest.approx([0.0, 0.5, 0.5, 1.0])
+    turns = np.arcsin(np.clip(2 * losses[[0, 2]] - 1, -1, 1))  # two rounds are a quarter of a turn
+    np.testing.assert_allclose(np.sin(turns[0]) ** 2 + np.sin(turns[1]) ** 2, 1)
+    angles = np.sort(np.arctan2(np.sin(turns[0]), np.sin(turns[1])))
+    np.testing.assert_allclose(np.diff(angles), np.pi / 2)  # the arms are a quarter of a turn apart
 
 
 def test_coins_are_shared_within_blocks() -> None:
@@ -197,6 +210,16 @@ def test_bad_problems_are_refused() -> None:
     for build in (
         lambda: lab.Bernoulli(gap=0.9),
         lambda: lab.Bernoulli(gap=-0.1),
+        lambda: lab.Bernoulli(means=[]),
+        lambda: lab.Bernoulli(means=[0.5, 1.5]),
+        lambda: lab.Bernoulli(means=0.5),  # type: ignore[arg-type]
+        lambda: lab.Bernoulli(means="0.5"),  # type: ignore[arg-type]
+        lambda: lab.Bernoulli(means=[[0.5, 0.6]]),  # type: ignore[list-item]
+        lambda: lab.Bernoulli(means=[[0.5], [0.6, 0.7]]),  # type: ignore[list-item]
+        lambda: lab.Bernoulli(gap=0.3, means=[0.5, 0.2]),
+        lambda: lab.Bernoulli(gap=0.1, means=[0.5, 0.2]),  # the default, but given
+        lambda: lab.Bernoulli(mean=0.5, means=[0.5, 0.2]),
+        lambda: matrix(lab.Bernoulli(means=[0.5, 0.2])),
         lambda: lab.Fixed(2.5),  # type: ignore[arg-type]
         lambda: lab.Wave(half_period=0),
         lambda: lab.Sine(period=-1.0),
@@ -208,6 +231,10 @@ def test_bad_problems_are_refused() -> None:
         lambda: lab.Held(share=0.5, until=0.1),
         lambda: lab.Comeback(after=1.5),
         lambda: lab.Lagged(lab.NoDelay(), lag=-1),
+        lambda: lab.Permuted(lab.LostByArm(lab.NoDelay(), [0.1])),  # type: ignore[arg-type]
+        lambda: lab.Lagged(3),  # type: ignore[arg-type]
+        lambda: lab.Replicated(3),  # type: ignore[arg-type]
+        lambda: lab.Shuffled(3),  # type: ignore[arg-type]
         lambda: lab.Replicated(lab.NoDelay(), replicas=0),
         lambda: lab.Replicated(lab.NoDelay(), lag=2.5),  # type: ignore[arg-type]
         lambda: lab.GivenLosses(np.array([[0.5, 2.0]])),

@@ -157,6 +157,7 @@ def test_one_journal_is_a_single_learner_that_is_told_later_and_has_older_rates(
         rates.append(rates_of(ours._look().drawn, tuning, 4))
         expected[t], suffered[t] = (values[0] for values in game.play(losses[t : t + 1]))
 
+    assert isinstance(problem.delays, lab.Delays)
     later = lab.Problem(problem.losses, lab.Lagged(problem.delays, lag), 4, 800)
     single: Compiled | CompiledShadow
     if isinstance(tuning, Shadow):

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from belated import FTRL, lab
-from belated.errors import InvalidInput, StoreError
+from belated.errors import InvalidInput, StoreError, UnfinishedWarning
 from belated.lab.comparisons import fingerprint, finished_games, sweep
 from belated.lab.comparisons.compare import compare
 from belated.lab.comparisons.comparison import Comparison
+from belated.lab.games.curves import Played
 from belated.tunings import Shadow, Simple
 from tests.support.sweeps import files, same
 
@@ -120,6 +121,22 @@ def test_another_environment_plays_anew(tmp_path: Path, monkeypatch: Any) -> Non
             assert heard(SMALL, tmp_path) == ""
 
 
+@pytest.mark.parametrize("name", ["proper.py", "kernels/groups.py", "lab/literature/games.py", "adapters/policies.py"])
+def test_whatever_a_game_runs_counts(name: str, tmp_path: Path, monkeypatch: Any) -> None:
+    here = fingerprint.environment()["belated"]
+    for pattern in fingerprint.SOURCES:
+        for path in fingerprint.PACKAGE.glob(pattern):
+            copy = tmp_path / path.relative_to(fingerprint.PACKAGE)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(path.read_bytes())
+    monkeypatch.setattr(fingerprint, "PACKAGE", tmp_path)
+    monkeypatch.setattr(fingerprint, "_arithmetic", lambda: "")
+    assert fingerprint.environment.__wrapped__()["belated"] == here
+    with (tmp_path / name).open("a") as file:
+        file.write("\n")
+    assert fingerprint.environment.__wrapped__()["belated"] != here
+
+
 class Late(lab.Delays):
     """A rule of my own, with a setting."""
 
@@ -166,6 +183,41 @@ def test_objects_of_my_own_need_a_fingerprint_to_be_kept(tmp_path: Path) -> None
             compare(comparison, folder=tmp_path)
         assert not list(tmp_path.iterdir())
         assert compare(comparison).rows  # without a folder there is nothing to confuse
+
+
+def even(n_arms: int, n_rounds: int, _: np.random.Generator) -> Any:
+    for _round in range(n_rounds):
+        yield [0.5] * n_arms
+
+
+class Evenly:
+    """The same with a setting."""
+
+    def __init__(self, loss: float) -> None:
+        self.loss = loss
+
+    def __call__(self, n_arms: int, n_rounds: int, _: np.random.Generator) -> Any:
+        for _round in range(n_rounds):
+            yield [self.loss] * n_arms
+
+
+def test_losses_that_react_are_kept_by_their_own_mark(tmp_path: Path) -> None:
+    for rule in (even, Evenly(0.5)):
+        with pytest.raises(InvalidInput, match=r"an object of your own.*attribute `fingerprint`"):
+            compare(Comparison(("bold",), lab.Reacting(rule), rounds=50, seeds=1), folder=tmp_path)
+    pennies = lab.Duel([[0, 1], [1, 0]])
+    for losses in (
+        lab.Reacting(even, fingerprint="1"),
+        lab.Reacting(even, fingerprint="2"),
+        lab.Reacting(Evenly(0.5), fingerprint="1"),
+        lab.Reacting(Evenly(0.6), fingerprint="1"),
+        pennies.against(Simple()).losses,
+        pennies.against(Simple(scale=2)).losses,
+        lab.Duel([[0, 1], [1, 1]]).against(Simple()).losses,
+    ):
+        comparison = Comparison(("bold",), losses, "none", arms=2, rounds=50, seeds=1)
+        assert heard(comparison, tmp_path) == ""
+        assert heard(comparison, tmp_path) == f"1 of 1 games were in {tmp_path} already"
 
 
 def test_settings_are_told_apart_by_value_and_kind() -> None:
@@ -224,22 +276,27 @@ def test_an_interrupted_sweep_keeps_every_finished_game(tmp_path: Path) -> None:
     done: list[bool] = []
     slow = lab.Algorithm("slow", "-", "-", "nothing", "-", interrupt, fingerprint="1")
     comparison = Comparison(("zs20-simple", slow), rounds=100, seeds=3)
-    rows = compare(comparison, folder=tmp_path).rows
+    with pytest.warns(UnfinishedWarning, match="slow"):
+        rows = compare(comparison, folder=tmp_path).rows
     assert [row.algorithm.name for row in rows] == ["zs20-simple"]
     assert heard(comparison, tmp_path) in [f"{n} of 6 games were in {tmp_path} already" for n in (4, 5)]
     assert same(compare(comparison, folder=tmp_path), compare(comparison))
 
 
 def test_bounds_that_are_missing_stay_missing(tmp_path: Path) -> None:
-    played = finished_games.FinishedGame(np.array([0.1, -0.0]), np.array([np.pi, 1e300]), 0.5, None)
-    finished_games.write(tmp_path, "key", played)
-    found = finished_games.read(tmp_path, "key", 2)
+    regrets = [np.array([0.1, -0.0]), np.array([np.pi, 1e300]), np.array([1, np.nan]), np.array([2.0, 3.0])]
+    arms: Any = np.array([[1, 0, 0], [2, 3, 1]], np.int32)
+    played = Played(regrets[0], regrets[1], regrets[2], regrets[3], arms, evidence=-0.25)
+    finished_games.write(tmp_path, "key", finished_games.FinishedGame(played, 0.5, None, 1.5))
+    found = finished_games.read(tmp_path, "key", 2, 3)
     assert found is not None
-    assert found.bound is None
-    assert found.expected.tobytes() == played.expected.tobytes()
-    assert found.suffered.tobytes() == played.suffered.tobytes()
-    assert finished_games.read(tmp_path, "key", 3) is None
-    assert compare(Comparison(("exp3-doubling",), rounds=50, seeds=1), folder=tmp_path).rows[0].bound is None
+    assert found[1:] == (0.5, None, 1.5)
+    pairs: Any = [map(np.asarray, pair) for pair in zip(found.played, played, strict=True)]
+    for kept, part in pairs:
+        assert (kept.dtype, kept.shape, kept.tobytes()) == (part.dtype, part.shape, part.tobytes())
+    assert finished_games.read(tmp_path, "key", 3, 3) is None
+    assert finished_games.read(tmp_path, "key", 2, 2) is None
+    assert compare(Comparison(("masoudian-2024",), rounds=50, seeds=1), folder=tmp_path).rows[0].bound is None
 
 
 @pytest.mark.parametrize("function", ["log", "sin", "exp", "log1p"])

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from belated import cli, lab, paper
+from belated.cli.paper import print_row
 from belated.errors import InvalidInput
 from belated.paper import Check, Claim, ClaimKind, ClaimResult, Effort, Finding, Verdict
 from belated.paper.claim import at_most, exactly, near
@@ -171,3 +172,11 @@ def test_no_claim_at_all_is_refused(only: str) -> None:
 def test_a_wrong_claim_gets_the_nearest_suggested() -> None:
     with pytest.raises(InvalidInput, match=r"unknown claim 'theorem1'\. Did you mean theorem-1"):
         runner.invoke(cli.app, ["paper", "--only", "theorem1"], catch_exceptions=False)
+
+
+def test_a_row_in_a_pipe_is_no_wider_than_a_page(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "10000")  # as wide as a pipe
+    print_row("claim " * 50, "holds", "measured " * 50)
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 160

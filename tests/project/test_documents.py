@@ -10,6 +10,7 @@ from typer.main import get_command
 
 import belated
 from belated import cli, lab, paper, replay
+from belated.lab.algorithms import setting_of
 from belated.lab.problems import parsing
 from belated.serve.http.metrics import Metrics
 from belated.serve.http.routes import ROUTES
@@ -29,34 +30,44 @@ def test_every_public_name_resolves_and_is_documented() -> None:
 
 
 def test_every_name_of_the_lab_is_in_its_document() -> None:
-    document = (ROOT / "docs" / "lab.md").read_text()
-    for name in [*(a.name for a in lab.ALGORITHMS), *parsing.LOSSES, *parsing.DELAYS, *parsing.AROUND]:
-        assert f"`{name}" in document, name
+    names = "lab.md", "problems.md", "algorithms.md"
+    document, problems, systems = ((ROOT / "docs" / name).read_text() for name in names)
+    for name in (*parsing.LOSSES, *parsing.AROUND_LOSSES, *parsing.DELAYS, *parsing.AROUND, *parsing.SEVERAL):
+        assert f"`{name}" in problems, name
     for algorithm in lab.ALGORITHMS:
-        (row,) = [line for line in document.splitlines() if line.startswith(f"| `{algorithm.name}`")]
-        assert f" {algorithm.needs} |" in row, algorithm.name
+        (row,) = [line for line in systems.splitlines() if line.startswith(f"| `{algorithm.name}`:")]
+        assert row.endswith(f" | {algorithm.needs} | {algorithm.mark} |"), algorithm.name
+        if not algorithm.citation.startswith("Belated"):
+            assert f" | {algorithm.citation} | " in row, algorithm.name
     for name in lab.__all__:
-        assert re.search(rf"`(lab\.)?{name}\b", document), name
+        assert re.search(rf"`(lab\.)?{name}\b", document + problems), name
 
 
 def test_the_numbers_of_systems_are_true() -> None:
     marks = Counter(algorithm.mark for algorithm in lab.ALGORITHMS if algorithm.name not in ("means", "shadow"))
     del marks["-"]  # the yardsticks
+    settings = [setting_of(lab.Problem(lab.Bernoulli(), lab.Fixed(d), 3, 500), 1) for d in (0, 9)]
+    of_read = [algorithm.bound for algorithm in lab.ALGORITHMS if algorithm.mark == "read"]
+    bounded = sum(any(bound(setting) is not None for setting in settings) for bound in of_read)
     n, read, recalled, derived = marks.total(), marks["read"], marks["recalled"], marks["derived"]
-    readme, document, claims = (
-        " ".join((ROOT / name).read_text().split()) for name in ("README.md", "docs/lab.md", "docs/paper.md")
+    readme, document, claims, of_lab = (
+        " ".join((ROOT / name).read_text().split())
+        for name in ("README.md", "docs/algorithms.md", "docs/paper.md", "docs/lab.md")
     )
     for text in (readme, document):
         assert f"plays {n} published systems" in text
         assert f"The {n} include" in text
-    assert f"of {read} systems were read" in readme
-    assert f"Those of {recalled} are as commonly quoted, and those of {derived} were derived" in readme
+    assert f"plays {n} [published systems]" in of_lab
+    assert recalled == 1
+    assert f"rules of {read} systems were read in their papers, and the bounds of {bounded} of them." in readme
+    assert f"The bounds of {derived} others are proven" in readme
+    assert "One is as commonly quoted and has no bound" in readme
     assert f"Of the {n} published systems {read} are read, {derived} derived and {recalled} recalled" in document
     assert f"{n + 2} systems on three kinds of delay" in claims  # with our own two
 
 
 def test_every_command_and_option_is_documented() -> None:
-    names = ("lab.md", "plan.md", "sweeps.md", "paper.md", "replay.md", "service.md")
+    names = ("lab.md", "plan.md", "sweeps.md", "paper.md", "replay.md", "reproduction.md", "service.md")
     documents = "".join((ROOT / "docs" / name).read_text() for name in names)
     commands: Any = get_command(cli.app)
     keys = commands.commands.pop("keys").commands

@@ -56,3 +56,15 @@ def test_every_test_that_the_documents_name_exists() -> None:
     for page in PAGES:
         for name in re.findall(r"`(tests/[\w*/.]+)`", page.read_text()):
             assert list(ROOT.glob(name)), f"{page.relative_to(ROOT)}: {name}"
+
+
+def test_the_tests_that_durability_names_are_there() -> None:
+    document = (ROOT / "docs" / "durability.md").read_text()
+    rows = re.findall(r"^\| .* \| `(\S+\.py)::(.*)` \|$", document, re.MULTILINE)
+    assert len(rows) > 20
+    for file, names in rows:
+        tests = (ROOT / "tests" / file).read_text()
+        for name in re.split("`, `", names):
+            where, _, alone = name.rpartition("::")
+            words = (ROOT / "tests" / where).read_text() if where else tests
+            assert f"def {alone}(" in words, f"{file} has no test {alone}"

@@ -6,14 +6,22 @@ from collections.abc import Callable
 from belated import FTRL, Learner
 from belated.baselines import (
     BOLD,
+    BootstrappedConversions,
     BZCBBDoubling,
     Composite,
     DelayedUCB1,
     Doubling,
+    EpsilonGreedy,
+    ExploreThenCommit,
+    Hoeven2022,
     Masoudian2024,
+    MixedExp3,
     OneArm,
+    OptimisticPessimistic,
+    PatientBandits,
     Queued,
     Skipper,
+    SuccessiveElimination,
     ThompsonSampling,
     TsallisReducedVariance,
     UniformRandom,
@@ -75,10 +83,26 @@ BASELINES: dict[str, Maker] = {
     "skipper": lambda n_arms, seed: Skipper(n_arms, 100, seed=seed),
     "doubling": lambda n_arms, seed: Doubling(n_arms, seed=seed),
     "doubling, waiting": lambda n_arms, seed: WaitingDoubling(n_arms, seed=seed),
+    "exp3, mixed": lambda n_arms, seed: MixedExp3(n_arms, 0.1, seed=seed),
+    "hoeven 2022": lambda n_arms, seed: Hoeven2022(n_arms, 10, seed=seed),
+    "epsilon-greedy": lambda n_arms, seed: EpsilonGreedy(n_arms, gap=0.5, seed=seed),
+    "explore then commit": lambda n_arms, seed: ExploreThenCommit(n_arms, 20, seed=seed),
+    "successive elimination": lambda n_arms, seed: SuccessiveElimination(n_arms, 3000, seed=seed),
+    "opse": lambda n_arms, seed: OptimisticPessimistic(n_arms, 3000, seed=seed),
+    "bootstrapped conversions": lambda n_arms, seed: BootstrappedConversions(n_arms, seed=seed),
+    "patient bandits": lambda n_arms, seed: PatientBandits(n_arms, 3000, seed=seed),
     "composite": lambda n_arms, seed: Composite(n_arms, 11, lambda k, s: FTRL(k, Exp3(0.5), seed=s), seed=seed),
 }
 
-DETERMINISTIC = {"one arm", "delayed ucb1", "queued ucb1"}  # the seed changes nothing
+DETERMINISTIC = {  # the seed changes nothing
+    "one arm",
+    "delayed ucb1",
+    "queued ucb1",
+    "explore then commit",
+    "successive elimination",
+    "opse",
+    "patient bandits",
+}
 
 LEARNERS: dict[str, Maker] = {
     **{name: ftrl(tuning) for name, tuning in TUNINGS.items()},

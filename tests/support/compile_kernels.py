@@ -9,7 +9,8 @@ def main() -> None:
     warm_up()
     FTRL(2, seed=0).ask(size=2)
     for tuning in (Tsallis(), Shadow()):
-        lab.play(tuning, lab.Problem(lab.Bernoulli(), lab.NoDelay(), n_arms=2, n_rounds=2), [0])
+        for delays in (lab.NoDelay(), lab.LostByArm(lab.NoDelay(), [0, 0])):
+            lab.play(tuning, lab.Problem(lab.Bernoulli(), delays, n_arms=2, n_rounds=2), [0])
 
 
 if __name__ == "__main__":

@@ -133,13 +133,13 @@ class Last:
 
 def raise_alarm(driven: Driven, name: str = "layout") -> None:
     """Let the last arm look worse, so that it is hardly ever drawn, and then let it be drawn and be perfect."""
-    generator, last = driven.engine._generator, driven[name].arms[driven[name].era.arms[-1]]
+    generator, last = driven.engine.asking.generator, driven[name].arms[driven[name].era.arms[-1]]
     for _ in range(12):
         [decision] = driven.decide(name)
         tell_loss(driven, decision, 1.0 if decision.arm == last else 0.9)
-    driven.engine._generator = Last()  # type: ignore[assignment]
+    driven.engine.asking.generator = Last()  # type: ignore[assignment]
     for one in driven.decide(name, 20):
         assert one.probability < 0.1
         tell_loss(driven, one, 0.0)
-    driven.engine._generator = generator
+    driven.engine.asking.generator = generator
     driven.decide(name)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from belated.lab.comparisons.results import Results
+from belated.lab.games.curves import MEASURES
 
 RESULTS = ("results.csv", "results.parquet", "regret.png")
 
@@ -18,14 +19,9 @@ def same(results: Results, others: Results) -> bool:
         assert row.algorithm.name == other.algorithm.name
         np.testing.assert_array_equal(row.curves.seeds, other.curves.seeds)
         np.testing.assert_array_equal(row.curves.checkpoints, other.curves.checkpoints)
-        np.testing.assert_array_equal(row.curves.expected, other.curves.expected)
-        np.testing.assert_array_equal(row.curves.suffered, other.curves.suffered)
-        assert (row.regret, row.interval, row.bound, row.ratio) == (
-            other.regret,
-            other.interval,
-            other.bound,
-            other.ratio,
-        )
+        for kind in (*MEASURES, "arms"):
+            np.testing.assert_array_equal(getattr(row.curves, kind), getattr(other.curves, kind))
+        np.testing.assert_equal(row[2:-1], other[2:-1])
     return True
 
 

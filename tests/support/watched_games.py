@@ -13,7 +13,8 @@ import numpy as np
 from belated import kernels
 from belated.arrays import Floats, Integers
 from belated.learner.state import blank, blank_bets
-from belated.tunings import AdaptiveExp3, Exp3, Simple, Tsallis, Tuning, proper_patience
+from belated.proper import proper_patience
+from belated.tunings import AdaptiveExp3, Exp3, Simple, Tsallis, Tuning
 from belated.verdicts import blocks
 from tests.support.watched_pairs import (
     BOUND,

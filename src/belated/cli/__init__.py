@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from belated.cli.application import app
 
 __all__ = ["app", "main"]
-STUDIES = ("lab", "plan", "paper", "replay")
+STUDIES = ("lab", "sweep", "plan", "paper", "replay", "reproduce")
 SERVICE = ("serve", "keys", "stores", "archive", "erase")
 # these do not load the lab, so they start fast
 SERVICE_COMMANDS = ("serve", "keys", "verify", "migrate", "copy", "archive", "erase")

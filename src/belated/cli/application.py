@@ -1,13 +1,14 @@
 """The application that all commands belong to, its console, and its errors."""
 
+import shutil
 import sys
-from typing import Annotated, NoReturn
+from typing import Annotated, NoReturn, final
 
 from belated.extras import missing
 
 try:
     import typer
-    from rich.console import Console
+    from rich.console import Console, ConsoleDimensions
     from rich.text import Text
 except ModuleNotFoundError as error:
     raise SystemExit(
@@ -18,7 +19,23 @@ import belated as package
 from belated.errors import BelatedError
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
-console = Console()
+FULL = 10_000  # columns of a pipe or a file, wider than any table
+
+
+@final
+class Output(Console):
+    """A console that asks for its width whenever it prints. A pipe or a file gets full width.
+
+    `COLUMNS` in the environment decides first. Rich would read it only once, when a console is made.
+    """
+
+    @property  # type: ignore[misc]  # nobody sets it
+    def size(self) -> ConsoleDimensions:
+        """The columns and lines of the terminal, or full width where there is none."""
+        return ConsoleDimensions(*shutil.get_terminal_size((FULL, 25)))
+
+
+console = Output()
 
 
 def show_version(wanted: bool) -> None:

@@ -44,9 +44,13 @@ def chosen_saboteur(name: str | None) -> Saboteur | None:
     return None if name is None else SABOTEURS[name]
 
 
+WIDEST = 160  # columns of the table. A pipe has more
+
+
 def print_row(claim: str | Text, verdict: str | Text, measured: str | Text) -> None:
     """Print a row of the table. Rows are printed one by one, as soon as a claim is judged."""
-    row = Table.grid(padding=(0, 2), expand=True)
+    row = Table.grid(padding=(0, 2))
+    row.width = min(console.width, WIDEST)
     row.add_column(ratio=4)
     row.add_column(width=9)
     row.add_column(ratio=6)

@@ -24,7 +24,9 @@ from belated.kernels.clock import (
 )
 from belated.kernels.compiling import Policies, Records, compiled, entry_point
 from belated.kernels.draw import BLOCK, accumulate, draw, normalise
-from belated.kernels.game import arrivals, expectation, play_block
+from belated.kernels.feedback_game import play_feedback_block
+from belated.kernels.game import TOLERANCE, arrivals, expectation, play_block, weigh
+from belated.kernels.groups import groups
 from belated.kernels.means import (
     ALARM,
     FLOOR,
@@ -75,6 +77,7 @@ __all__ = [
     "SHADOW",
     "SMALLEST_RATE",
     "TAKEN",
+    "TOLERANCE",
     "V_MAX",
     "WAITS",
     "WRONG_ARM",
@@ -104,10 +107,12 @@ __all__ = [
     "exp",
     "expectation",
     "give_up",
+    "groups",
     "learn_earlier",
     "normalise",
     "penalty",
     "play_block",
+    "play_feedback_block",
     "play_means_block",
     "play_shadow_block",
     "potential",
@@ -122,4 +127,5 @@ __all__ = [
     "solve_and_record_batch",
     "solve_means",
     "unreported",
+    "weigh",
 ]

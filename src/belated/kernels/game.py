@@ -9,6 +9,8 @@ from belated.kernels.compiling import compiled
 from belated.kernels.draw import draw, normalise
 
 Links = NDArray[np.int32]
+TOLERANCE = 1e-6  # of the sum of a distribution, and of the probability of an arm
+ROUNDING = 1e-9  # a sum that differs from 1 by more is divided out
 
 
 @compiled
@@ -24,6 +26,28 @@ def expectation(x: Floats, losses: Floats) -> float:
     for i in range(whole, x.shape[0]):
         s0 += x[i] * losses[i]
     return (s0 + s1) + (s2 + s3)
+
+
+@compiled
+def weigh(x: Floats, losses: Floats, arms: Integers, probabilities: Floats, expected: Floats, variances: Floats) -> int:
+    """The mean and the variance of every round's loss under its row of x.
+
+    Returns the first row that is no distribution, or does not fit its drawn arm, or -1. An arm's probability may be
+    NaN, which says nothing.
+    """
+    for t in range(x.shape[0]):
+        total = square = 0.0
+        for i in range(x.shape[1]):
+            total += x[t, i] if x[t, i] >= 0.0 else np.nan
+            square += x[t, i] * losses[t, i] * losses[t, i]
+        chance = x[t, arms[t]]
+        if not abs(total - 1.0) <= TOLERANCE or chance == 0.0 or abs(chance - probabilities[t]) > TOLERANCE:
+            return t
+        mean = expectation(x[t], losses[t])
+        if abs(total - 1.0) > ROUNDING:
+            mean, square = mean / total, square / total
+        expected[t], variances[t] = mean, max(0.0, square - mean * mean)
+    return -1
 
 
 @compiled

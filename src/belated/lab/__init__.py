@@ -6,25 +6,29 @@
 >>> curves = lab.play(belated.tunings.Advanced(), problem, seeds=range(4))
 """
 
-from belated.lab.algorithms import ALGORITHMS, Algorithm, find
+from belated.lab.algorithms import ALGORITHMS, Algorithm, Setting, find, named
 from belated.lab.comparisons.compare import compare
 from belated.lab.comparisons.comparison import Comparison
+from belated.lab.comparisons.differences import Difference
 from belated.lab.comparisons.results import Results
+from belated.lab.comparisons.row import Row
+from belated.lab.comparisons.sweep_grid import sweep
+from belated.lab.comparisons.sweep_results import SweepResults
 from belated.lab.games import replicas
 from belated.lab.games.certify import Certified, certify
 from belated.lab.games.curves import Curves, default_checkpoints
 from belated.lab.games.play import play
+from belated.lab.literature.naming import from_literature
 from belated.lab.plans.plan import plan
 from belated.lab.plans.results import PlanResults, PlanRow
 from belated.lab.plans.settings import PlanSettings
+from belated.lab.problems.bernoulli import Bernoulli
 from belated.lab.problems.delays import (
     NEVER,
     Bursts,
     Delays,
-    DelaysFile,
     Fixed,
     Geometric,
-    GivenDelays,
     Held,
     Lagged,
     Lost,
@@ -35,35 +39,55 @@ from belated.lab.problems.delays import (
     Unbalanced,
     Uniform,
 )
+from belated.lab.problems.duel import Duel, DuelGame
+from belated.lab.problems.feedback import (
+    ArmDelays,
+    Feedback,
+    LostByArm,
+    OutcomeDelays,
+    PositivesOnly,
+    Reports,
+)
+from belated.lab.problems.given_delays import DelaysFile, GivenDelays
+from belated.lab.problems.given_losses import GivenLosses, LossesFile
 from belated.lab.problems.losses import (
-    Bernoulli,
     BlockCoins,
+    CoinFlips,
     Comeback,
     Constrained,
-    GivenLosses,
+    Deterministic,
     Losses,
-    LossesFile,
     Shifting,
     Sine,
     Wave,
     spans,
 )
 from belated.lab.problems.problem import Problem
+from belated.lab.problems.reacting import Reacting
+from belated.lab.problems.shuffled import Shuffled
+from belated.lab.problems.steps import Report, Step, StepGame
 
 __all__ = [
     "ALGORITHMS",
     "NEVER",
     "Algorithm",
+    "ArmDelays",
     "Bernoulli",
     "BlockCoins",
     "Bursts",
     "Certified",
+    "CoinFlips",
     "Comeback",
     "Comparison",
     "Constrained",
     "Curves",
     "Delays",
     "DelaysFile",
+    "Deterministic",
+    "Difference",
+    "Duel",
+    "DuelGame",
+    "Feedback",
     "Fixed",
     "Geometric",
     "GivenDelays",
@@ -73,17 +97,29 @@ __all__ = [
     "Losses",
     "LossesFile",
     "Lost",
+    "LostByArm",
     "NoDelay",
+    "OutcomeDelays",
     "Pareto",
     "Permuted",
     "PlanResults",
     "PlanRow",
     "PlanSettings",
+    "PositivesOnly",
     "Problem",
+    "Reacting",
     "Replicated",
+    "Report",
+    "Reports",
     "Results",
+    "Row",
+    "Setting",
     "Shifting",
+    "Shuffled",
     "Sine",
+    "Step",
+    "StepGame",
+    "SweepResults",
     "Unbalanced",
     "Uniform",
     "Wave",
@@ -91,8 +127,11 @@ __all__ = [
     "compare",
     "default_checkpoints",
     "find",
+    "from_literature",
+    "named",
     "plan",
     "play",
     "replicas",
     "spans",
+    "sweep",
 ]

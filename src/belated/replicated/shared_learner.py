@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any, Self, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from belated import kernels
 from belated.arrays import Floats, Integers
@@ -64,10 +65,14 @@ class WaitingRounds:
         self._seqs.extend(seqs)
         self._rounds.extend(range(first, first + len(seqs)))
 
-    def has(self, seq: int) -> bool:
-        """Whether the decision with this number waits."""
-        found = bisect_left(self._seqs, seq)
-        return found < len(self._seqs) and self._seqs[found] == seq and self._rounds[found] > 0
+    def have(self, seqs: Integers) -> NDArray[np.bool_]:
+        """Whether each of the decisions with these numbers waits."""
+        own, rounds = np.frombuffer(self._seqs, np.int64), np.frombuffer(self._rounds, np.int64)
+        if not len(own):
+            return np.zeros(len(seqs), bool)
+        found = np.minimum(np.searchsorted(own, seqs), len(own) - 1)
+        waiting: NDArray[np.bool_] = (own[found] == seqs) & (rounds[found] > 0)
+        return waiting
 
     def take(self, seq: int) -> int:
         """Remove the decision with this number and return its round. 0 if it was not waiting."""
@@ -288,9 +293,9 @@ class SharedLearner:
         """The numbers of the decisions without a report, in order."""
         return np.frombuffer(self._waiting.state()[0], np.int64)
 
-    def is_waiting(self, decision: int) -> bool:
-        """Whether the decision with this number waits for a report."""
-        return self._waiting.has(decision)
+    def are_waiting(self, decisions: Integers) -> NDArray[np.bool_]:
+        """Whether each of the decisions with these numbers waits for a report."""
+        return self._waiting.have(decisions)
 
     def state(self) -> dict[str, Any]:
         """All of it, as plain data with bytes."""

@@ -22,10 +22,11 @@ from rich.console import Console
 
 import belated
 from belated import cli, lab, progress
-from belated.errors import ClusterError, InvalidInput
+from belated.errors import ClusterError, GameError, InvalidInput, UnfinishedWarning
 from belated.lab.comparisons import dask_games, fingerprint
 from belated.lab.comparisons.compare import compare
 from belated.lab.comparisons.comparison import Comparison
+from belated.lab.comparisons.sweep import Game
 from tests.support import dask_clusters as processes
 from tests.support.ports import free_port
 from tests.support.sweeps import continues, files, same
@@ -75,6 +76,21 @@ def test_every_algorithm_gives_the_same_bits(client: Any) -> None:
     for losses, delays in (("sine", "pareto"), ("bernoulli:gap=0.3", "fixed:d=7")):
         comparison = Comparison(losses=losses, delays=delays, arms=3, rounds=300, seeds=2)
         assert same(compare(comparison, client=client), compare(comparison, workers=2))
+
+
+def test_a_grid_gives_the_same_table(client: Any, tmp_path: Path) -> None:
+    grid: dict[str, Any] = {
+        "losses": "bernoulli:gap={gap}",
+        "gap": [0.1, 0.3],
+        "delays": ["none", "fixed:d=9"],
+        "arms": [2, 3],
+    }
+    grid |= {"algorithms": ["means", "bold"], "rounds": 200, "seeds": 2}
+    there = lab.sweep(grid, client=client, folder=tmp_path)
+    assert there.tidy().drop("seconds").equals(lab.sweep(grid).tidy().drop("seconds"))
+    messages: list[str] = []
+    lab.sweep(grid, client=client, folder=tmp_path, tell=messages.append)
+    assert messages == [f"32 of 32 games were in {tmp_path} already"]
 
 
 def test_objects_of_my_own_are_played_too(client: Any) -> None:
@@ -162,7 +178,7 @@ def test_an_error_in_a_game_is_the_same_as_here(client: Any) -> None:
         raise ZeroDivisionError(f"seed {setting.seed}")
 
     for wrong, error in (
-        (lab.Algorithm("broken", "-", "-", "nothing", "-", broken), ZeroDivisionError),
+        (lab.Algorithm("broken", "-", "-", "nothing", "-", broken), GameError),
         (lab.Algorithm("improper", "-", "-", "nothing", "-", lambda _: belated.tunings.Exp3(-1)), InvalidInput),
     ):
         comparison = Comparison((wrong,), rounds=100, seeds=1)
@@ -171,6 +187,30 @@ def test_an_error_in_a_game_is_the_same_as_here(client: Any) -> None:
         with pytest.raises(error) as local:
             compare(comparison)
         assert str(there.value) == str(local.value)
+
+
+def test_a_learner_in_a_file_plays_where_the_file_is_not(client: Any, tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from belated import FTRL, tunings\n\n\n"
+        "def mine(n_arms, seed, scale: float = 1.0):\n    return FTRL(n_arms, tunings.Simple(scale), seed=seed)\n"
+    )
+    comparison = Comparison([f"{path}:mine:scale=2", belated.tunings.Simple(scale=2)], rounds=300, seeds=3)
+    path.unlink()  # the workers could read it too
+    results = compare(comparison, client=client)
+    np.testing.assert_array_equal(results.rows[0].curves.expected, results.rows[1].curves.expected)
+    assert same(results, compare(comparison))
+
+
+def test_a_module_that_workers_do_not_have_is_named(client: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    (tmp_path / "not_there.py").write_text("from belated import FTRL\n\n\nclass Mine(FTRL):\n    pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    module: Any = import_module("not_there")
+    with pytest.raises(ClusterError, match="needs the module not_there, which a worker does not have"):
+        compare(Comparison([module.Mine], rounds=100, seeds=1), client=client)
+    lock = threading.Lock()
+    with pytest.raises(ClusterError, match=r"mine cannot be sent to the workers .* Name it by its file"):
+        compare(Comparison([lab.named("mine", lambda *_: lock)], rounds=100, seeds=1), client=client)
 
 
 def test_a_client_that_is_killed_continues(cluster: Any, tmp_path: Path) -> None:
@@ -190,7 +230,8 @@ def test_an_interrupt_keeps_what_is_finished(client: Any, tmp_path: Path) -> Non
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt).start()
-    rows = compare(SLOW, client=client, folder=tmp_path).rows
+    with pytest.warns(UnfinishedWarning, match="interrupted"):
+        rows = compare(SLOW, client=client, folder=tmp_path).rows
     assert [row.algorithm.name for row in rows] == ["uniform"]
     assert SLOW.seeds < len(files(tmp_path)) < 2 * SLOW.seeds
     assert same(compare(SLOW, client=client, folder=tmp_path), compare(SLOW, workers=2))
@@ -203,8 +244,8 @@ def test_progress_counts_games_and_rounds(client: Any, monkeypatch: Any) -> None
     algorithm = lab.find("uniform")
     with progress.Progress("games", 1000, Console(file=screen, force_terminal=True, width=80)) as bar:
         run = dask_games.on_dask(client, print)
-        games = {("uniform", seed): algorithm for seed in range(4)}
-        run(games, problem, lab.default_checkpoints(200), lambda game, _: bar.advance(0, f"seed {game[1]}"), bar)
+        games = {Game(0, "uniform", seed): algorithm for seed in range(4)}
+        run(games, [problem], lambda game, _: bar.advance(0, f"seed {game.seed}"), bar)
     assert "80%" in screen.getvalue()
     assert "seed 3" in screen.getvalue()
 

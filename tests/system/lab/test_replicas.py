@@ -15,7 +15,7 @@ PROBLEMS = {
     "sine": lab.Problem(lab.Sine(1500.0), lab.Geometric(3.0), 4, 1500),
     "some never reported": lab.Problem(lab.Bernoulli(0.4), lab.Lost(0.05, 3), 4, 1500),
 }
-SEEDS, LAG = range(10), 100
+SEEDS, LAG = range(20), 100
 OTHER_DELAYS = [name for name in DELAYS if name != "lost"]
 
 
@@ -34,6 +34,7 @@ def test_the_effective_delay_explains_the_regret_of_real_copies(tuning: Tuning, 
         transformed = lab.Problem(problem.losses, rule, problem.n_arms, problem.n_rounds)
         return lab.play(tuning, transformed, range(100, 200), checkpoints=end).expected[:, -1]
 
+    assert isinstance(problem.delays, lab.Delays)
     plain, later = single(problem.delays), single(lab.Lagged(problem.delays, LAG))
     copies = lab.replicas.play_apart(tuning, problem, SEEDS, replicas=2, lag=LAG, checkpoints=end).expected[:, -1]
     assert abs(errors_above(copies, single(lab.Replicated(problem.delays, 2, LAG)))) < 3.5

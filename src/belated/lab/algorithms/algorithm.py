@@ -7,17 +7,20 @@ from functools import cached_property
 from typing import Literal, Protocol, final, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from belated import bounds
 from belated.arrays import Floats, Integers
-from belated.lab.problems.problem import Problem
+from belated.lab.problems.problem import NOT_KNOWN, Problem
 from belated.learner.decisions import MakeLearner
 from belated.tunings import Tuning, outstanding_counts
 
 
 @runtime_checkable
 class Game(Protocol):
-    """A game under way. A block of losses is played with each call."""
+    """A game under way. A block of losses is played with each call. `arms` has the arms of all rounds, in order."""
+
+    arms: NDArray[np.int32]
 
     def play(self, losses: Floats) -> tuple[Floats, Floats]:
         """Play a round for each row. Returns <x_t, l_t> and the loss of the drawn arm."""
@@ -37,7 +40,9 @@ class Setting:
 
     @cached_property
     def delays(self) -> Integers:
-        """The delays, clipped to the game."""
+        """The delays, clipped to the game. Refused if they depend on what is played."""
+        if not self.problem.has_fixed_delays:
+            self.problem.draw_delays(self.seed)
         return bounds.clip(self.drawn_delays)
 
     @property
@@ -48,7 +53,7 @@ class Setting:
     @property
     def n_rounds(self) -> int:
         """n."""
-        return self.delays.size
+        return self.problem.n_rounds
 
     @property
     def total_delay(self) -> int:
@@ -81,8 +86,8 @@ class Setting:
 
 
 def setting_of(problem: Problem, seed: int) -> Setting:
-    """The setting of the game with this seed. Draws the delays."""
-    return Setting(problem, seed, problem.draw_delays(seed))
+    """The setting of the game with this seed. Draws the delays, if they are fixed before the game begins."""
+    return Setting(problem, seed, problem.draw_delays(seed) if problem.has_fixed_delays else NOT_KNOWN)
 
 
 @final
@@ -101,3 +106,4 @@ class Algorithm:
     player: Callable[[Setting], Player]
     bound: Callable[[Setting], float | None] = lambda _: None
     fingerprint: str | None = None  # of your own algorithm. Change it with the code (docs/sweeps.md)
+    has_lower_bound: bool = True  # False if it sees more than the losses of the arms that it plays

@@ -1,19 +1,29 @@
 """Every system of ZS20's Table 1 and of the related work, by name.
 
-The mark says where the constants come from. "read" means the paper's own text, "derived" means derived for this
-project, and "recalled" means constants as commonly quoted.
+The mark says where the rule and its bound come from. "read" means that what is here is in the paper's own
+text. "derived" means that the bound is proven in this project for the rule as it is played. "recalled" means that the
+rule is as commonly quoted, and there is no bound.
 """
 
 from belated import baselines, bounds
-from belated.baselines import bold, composite, delayed_ucb, doubling, queued, skipper, solid, tsallis_reduced_variance
+from belated.baselines import (
+    bold,
+    bzcbb_doubling,
+    composite,
+    doubling,
+    hoeven_2022,
+    mixed_exp3,
+    skipper,
+    solid,
+    tsallis_reduced_variance,
+)
 from belated.lab.algorithms import rates
 from belated.lab.algorithms.algorithm import Algorithm
-from belated.suggestions import unknown_name
+from belated.lab.algorithms.stochastic import JGS13, STOCHASTIC
 from belated.tunings import AdaptiveExp3, Advanced, Exp3, Masoudian2022, Means, Shadow, Simple, Tsallis
 
 ZS20, ZS19 = "Zimmert & Seldin 2020", "Zimmert & Seldin 2019"
 TCS19, BZCBB19 = "Thune, Cesa-Bianchi & Seldin 2019", "Bistritz, Zhou, Chen, Bambos & Blanchet 2019"
-JGS13 = "Joulani, Gyorgy & Szepesvari 2013"
 ALGORITHMS = (
     Algorithm(
         "zs20-simple",
@@ -81,9 +91,9 @@ ALGORITHMS = (
     Algorithm(
         "tsallis-rv",
         "Tsallis-INF with the reduced-variance estimator",
-        ZS19,
+        "Zimmert & Seldin 2021, Theorem 1",
         "nothing",
-        "recalled",
+        "read",
         lambda _: lambda k, seed: baselines.TsallisReducedVariance(k, paper_rates=True, seed=seed),
         lambda s: None if s.total_delay else tsallis_reduced_variance.bound(s.n_arms, s.n_rounds),
     ),
@@ -101,7 +111,7 @@ ALGORITHMS = (
         "delayed exponential weights, constant rate",
         TCS19,
         "n, D, d_max",
-        "recalled",
+        "derived",
         lambda s: Exp3(skipper.dew_rate(s.n_arms, s.delays)),
         lambda s: skipper.bound(s.n_arms, s.delays),
     ),
@@ -110,7 +120,7 @@ ALGORITHMS = (
         "the same, without the rounds that take beta or longer",
         TCS19,
         "beta, n, D, delay at action time",
-        "recalled",
+        "derived",
         rates.make_skipper,
         lambda s: skipper.bound(s.n_arms, s.delays, rates.best_beta(s)),
     ),
@@ -119,7 +129,7 @@ ALGORITHMS = (
         "the same in epochs that double",
         TCS19,
         "delay at action time",
-        "recalled",
+        "derived",
         lambda _: lambda k, seed: baselines.Doubling(k, seed=seed),
         lambda s: doubling.bound(s.n_arms, s.delays),
     ),
@@ -137,17 +147,18 @@ ALGORITHMS = (
         "constant-rate Exp3 with n and D known",
         BZCBB19,
         "n, D",
-        "recalled",
+        "derived",
         lambda setting: Exp3(rates.rate_bzcbb(setting)),
         rates.bound_bzcbb,
     ),
     Algorithm(
         "exp3-doubling",
-        "Exp3 in epochs by what is missing; its analysis is disputed, so no bound",
+        "Exp3 in epochs by what is missing",
         BZCBB19,
         "nothing",
-        "recalled",
+        "derived",
         lambda _: lambda k, seed: baselines.BZCBBDoubling(k, seed=seed),
+        lambda s: bzcbb_doubling.bound(s.n_arms, s.delays),
     ),
     Algorithm(
         "composite",
@@ -166,6 +177,7 @@ ALGORITHMS = (
         "derived",
         lambda _: lambda k, seed: baselines.SOLID(k, seed=seed),
         lambda s: solid.bound(s.n_arms, s.n_rounds, s.total_delay),
+        has_lower_bound=False,
     ),
     Algorithm(
         "bold",
@@ -177,37 +189,11 @@ ALGORITHMS = (
         lambda s: bold.bound(s.n_arms, s.n_rounds, s.most_outstanding),
     ),
     Algorithm(
-        "delayed-ucb1",
-        "UCB1 on what has been observed",
-        JGS13,
-        "stochastic losses",
-        "read",
-        lambda _: lambda k, seed: baselines.DelayedUCB1(k, seed=seed),
-        rates.stochastic(delayed_ucb.bound),
-    ),
-    Algorithm(
-        "qpm-d",
-        "UCB1 behind a queue of observations for each arm",
-        JGS13,
-        "stochastic losses",
-        "read",
-        lambda _: lambda k, seed: baselines.Queued(k, seed=seed),
-        rates.stochastic(queued.bound),
-    ),
-    Algorithm(
-        "thompson",
-        "Thompson sampling on what has been observed",
-        "Chapelle & Li 2011, Agrawal & Goyal 2012",
-        "stochastic losses",
-        "read",
-        lambda _: lambda k, seed: baselines.ThompsonSampling(k, seed=seed),
-    ),
-    Algorithm(
         "masoudian-2022",
         "best of both worlds with a known largest delay",
         "Masoudian, Zimmert & Seldin 2022",
         "d_max",
-        "recalled",
+        "derived",
         lambda s: Masoudian2022(s.longest_delay),
         lambda s: bounds.certificate(s.n_arms, s.delays, Masoudian2022(s.longest_delay)),
     ),
@@ -219,6 +205,25 @@ ALGORITHMS = (
         "read",
         lambda _: lambda k, seed: baselines.Masoudian2024(k, seed=seed),
     ),
+    Algorithm(
+        "exp3-mixed",
+        "exponential weights mixed with uniform play, constant rate, blind to delays",
+        "Auer, Cesa-Bianchi, Freund & Schapire 2002",
+        "n",
+        "derived",
+        lambda s: lambda k, seed: baselines.MixedExp3(k, mixed_exp3.best_gamma(k, s.n_rounds), seed=seed),
+        rates.bound_mixed_exp3,
+    ),
+    Algorithm(
+        "hoeven-2022",
+        "hybrid regularizer for delays that depend on the arm",
+        "van der Hoeven & Cesa-Bianchi 2022, Theorem 3",
+        "max_t o_t",
+        "read",
+        lambda s: lambda k, seed: baselines.Hoeven2022(k, s.most_outstanding, seed=seed),
+        lambda s: hoeven_2022.bound(s.n_arms, s.n_rounds, s.total_delay, s.most_outstanding),
+    ),
+    *STOCHASTIC,
     Algorithm(
         "uniform",
         "every arm alike",
@@ -236,13 +241,7 @@ ALGORITHMS = (
         "-",
         lambda s: lambda k, seed: baselines.OneArm(k, s.best_arm(), seed=seed),
         lambda _: 0.0,
+        has_lower_bound=False,
     ),
 )
 BY_NAME = {algorithm.name: algorithm for algorithm in ALGORITHMS}
-
-
-def find(name: str) -> Algorithm:
-    """An algorithm by its name. The error for a wrong name suggests similar ones."""
-    if name not in BY_NAME:
-        raise unknown_name("algorithm", str(name), BY_NAME)
-    return BY_NAME[name]

@@ -8,12 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from belated.arrays import Integers
 from belated.errors import ClusterError
 from belated.lab.algorithms import BY_NAME, Algorithm, find
 from belated.lab.comparisons.fingerprint import environment
 from belated.lab.comparisons.finished_games import FinishedGame
-from belated.lab.comparisons.sweep import Finish, Game, Games, Run, play_whole
+from belated.lab.comparisons.sweep import Finish, Game, Games, Problems, Run, play_whole
 from belated.lab.problems.problem import Problem
 from belated.progress import Progress
 from belated.validation import whole_number
@@ -53,20 +52,20 @@ def _ignore_interrupts() -> None:
 def on_dask(client: "Client", tell: Callable[[str], None]) -> Run:
     """Games on the workers of a Dask client."""
 
-    def run(games: Games, problem: Problem, at: Integers, finish: Finish, progress: Progress) -> None:
+    def run(games: Games, problems: Problems, finish: Finish, progress: Progress) -> None:
         if games:
             _check(client, tell)
-            _play_all(client, games, problem, at, finish, progress)
+            _play_all(client, games, problems, finish, progress)
 
     return run
 
 
-def _play_there(
-    algorithm: str | Algorithm, seed: int, problem: Problem, at: Integers, wanted: Mapping[str, str]
-) -> FinishedGame:
+def _play_there(algorithm: str | bytes, seed: int, problem: Problem, wanted: Mapping[str, str]) -> FinishedGame:
     """Play one game on a worker. Workers may join at any time, so each checks that it computes the same bits."""
     _agree(wanted, environment(), "the worker")
-    return play_whole(find(algorithm) if isinstance(algorithm, str) else algorithm, problem, seed, at)
+    from distributed.protocol import pickle  # noqa: PLC0415
+
+    return play_whole(find(algorithm) if isinstance(algorithm, str) else pickle.loads(algorithm), problem, seed)
 
 
 def _agree(wanted: Mapping[str, str], found: Any, where: str) -> None:
@@ -96,13 +95,11 @@ def _check(client: "Client", tell: Callable[[str], None]) -> None:
             _agree(environment(), theirs, f"the worker at {address}")
 
 
-def _play_all(
-    client: "Client", games: Games, problem: Problem, at: Integers, finish: Finish, progress: Progress
-) -> None:
+def _play_all(client: "Client", games: Games, problems: Problems, finish: Finish, progress: Progress) -> None:
     from distributed import KilledWorker, as_completed  # noqa: PLC0415
 
-    data = _send(client, problem)
-    waiting = _submit(client, games, data, at)
+    data = {number: _send(client, problems[number]) for number in {game.comparison for game in games}}
+    waiting = _submit(client, games, data)
     blamed: Counter[str] = Counter()
     completed = as_completed(list(waiting), client.loop)
     try:
@@ -114,16 +111,21 @@ def _play_all(
             game = waiting.pop(future)
             if isinstance(outcome, FinishedGame):
                 finish(game, outcome)
-                progress.advance(problem.n_rounds)
+                progress.advance(problems[game.comparison].n_rounds)
                 continue
+            if isinstance(outcome, ModuleNotFoundError):
+                raise ClusterError(
+                    f"{game.algorithm} needs the module {outcome.name}, which a worker does not have. Install it "
+                    "there, send it with client.upload_file, or name the algorithm by its file, as in mine.py:MyLearner"
+                ) from outcome
             if not isinstance(outcome, KilledWorker):
                 raise outcome
             if outcome.task == future.key:
-                _blame(blamed, f"{game[0]}, seed {game[1]}", outcome)
-            elif outcome.task == data.key:
+                _blame(blamed, f"{game.algorithm}, seed {game.seed}", outcome)
+            elif outcome.task == data[game.comparison].key:
                 _blame(blamed, "the problem", outcome)
-                data = _send(client, problem)
-            again = _submit(client, {game: games[game]}, data, at)
+                data[game.comparison] = _send(client, problems[game.comparison])
+            again = _submit(client, {game: games[game]}, data)
             waiting |= again
             completed.update(again)
     finally:
@@ -146,12 +148,36 @@ def _same(problem: Problem) -> Problem:
     return problem
 
 
-def _submit(client: "Client", games: Games, data: "Future", at: Integers) -> "dict[Future, Game]":
-    """Submit a task for each game. An algorithm of the table is sent as its name."""
-    players = [name if BY_NAME.get(name) is algorithm else algorithm for (name, _), algorithm in games.items()]
-    seeds = [seed for _, seed in games]
-    shared = {"problem": data, "at": at, "wanted": dict(environment())}
-    return dict(zip(client.map(_play_there, players, seeds, **shared, pure=False), games, strict=True))
+def _submit(client: "Client", games: Games, data: "Mapping[int, Future]") -> "dict[Future, Game]":
+    """Submit a task for each game."""
+    different = {game[:2]: algorithm for game, algorithm in games.items()}
+    players = {(number, name): _packed(name, algorithm) for (number, name), algorithm in different.items()}
+    tasks: dict[Future, Game] = {}
+    for number in dict.fromkeys(game.comparison for game in games):
+        mine = [game for game in games if game.comparison == number]
+        shared = {"problem": data[number], "wanted": dict(environment())}
+        sent = [players[game[:2]] for game in mine], [game.seed for game in mine]
+        futures = client.map(_play_there, *sent, **shared, pure=False)
+        tasks |= dict(zip(futures, mine, strict=True))
+    return tasks
+
+
+def _packed(name: str, algorithm: Algorithm) -> str | bytes:
+    """What stands for an algorithm in a message. One of the table is sent as its name.
+
+    Others are sent as bytes that the game itself unpacks. A worker that cannot unpack a message hangs.
+    """
+    from distributed.protocol import pickle  # noqa: PLC0415
+
+    if BY_NAME.get(name) is algorithm:
+        return name
+    try:
+        return bytes(pickle.dumps(algorithm))
+    except Exception as error:
+        raise ClusterError(
+            f"{name} cannot be sent to the workers ({type(error).__name__}: {error}). Name it by its file, as in "
+            "mine.py:MyLearner"
+        ) from error
 
 
 def _outcome(client: "Client", future: "Future[Any]") -> FinishedGame | BaseException | None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,15 @@ import numpy as np
 import belated as package
 from belated.errors import InvalidInput
 from belated.lab.algorithms import BY_NAME, Algorithm
+from belated.lab.algorithms.players import Given, Source
+from belated.lab.problems.reacting import Reacting
+from belated.learner.ftrl import FTRL
 
 PLAIN = (type(None), bool, int, float, str)
 PACKAGE = Path(__file__).parent.parent.parent
 SOURCES = (
     "*.py",
-    *(f"{name}/**/*.py" for name in ("kernels", "learner", "replicated", "baselines", "lab")),
+    *(f"{name}/**/*.py" for name in ("kernels", "learner", "replicated", "baselines", "lab", "adapters")),
 )  # everything that a game runs
 
 
@@ -66,19 +70,55 @@ def _described(value: Any) -> Any:
         return [name, [_described(item) for item in value]]
     if kind is dict:
         return [name, [[_described(key), _described(item)] for key, item in value.items()]]
-    if isinstance(value, Algorithm) and value is BY_NAME.get(value.name):  # the environment has its source
-        return [name, value.name]
-    return [name, *_own(value, is_ours=name.startswith("belated.") and kind is not Algorithm)]
+    if isinstance(value, Algorithm | Reacting):
+        return [name, *(_algorithm(value) if isinstance(value, Algorithm) else _reacting(value))]
+    return [name, *_own(value, is_ours=name.startswith("belated."))]
+
+
+def _algorithm(value: Algorithm) -> list[Any]:
+    """An algorithm of the table by its name, because the environment has its source. Another one by what it plays."""
+    if value is BY_NAME.get(value.name):
+        return [value.name]
+    if value.fingerprint is None and isinstance(value.player, Given):
+        return [_given(value.player.what), _described(value.player.settings)]
+    return [value.name, _mark(value, value.fingerprint, is_ours=False)]  # the mark stands for its functions
+
+
+def _given(value: Any) -> Any:
+    """A player that the caller gave. One from a file or a package is known by its source."""
+    if isinstance(value, Source):
+        return [type(value).__name__, value.fingerprint]
+    if isinstance(value, FTRL):
+        status = value.status
+        return ["FTRL", _described(status.tuning), status.refresh, _described(status.provisional)]
+    if isinstance(value, type | FunctionType):
+        name, mark = f"{value.__module__}.{value.__qualname__}", getattr(value, "fingerprint", None)
+        is_ours = name.startswith("belated.") and "<" not in name
+        return [name, _mark(value, mark, is_ours=is_ours)]
+    return _described(value)
+
+
+def _reacting(value: Reacting) -> list[Any]:
+    """Losses that react, by the function or the object that makes them. The mark may be at either of the two."""
+    rule, mark = value.rule, value.fingerprint or getattr(value.rule, "fingerprint", None)
+    if isinstance(rule, FunctionType):
+        return [f"{rule.__module__}.{rule.__qualname__}", _mark(rule, mark, is_ours=False)]
+    name = f"{type(rule).__module__}.{type(rule).__qualname__}"
+    is_ours = name.startswith("belated.")
+    return [name, _mark(rule, mark, is_ours=is_ours), _described(object.__getstate__(rule))]
 
 
 def _own(value: Any, *, is_ours: bool) -> list[Any]:
     """An object by its settings and, if its code is not Belated's, by its fingerprint."""
-    mark = getattr(value, "fingerprint", None)
+    mark = _mark(value, getattr(value, "fingerprint", None), is_ours=is_ours)
+    return [mark, _described(object.__getstate__(value))]
+
+
+def _mark(value: Any, mark: Any, *, is_ours: bool) -> Any:
     if not (is_ours or (isinstance(mark, str) and mark)):
         raise InvalidInput(
             f"{value!r:.80} is an object of your own, and Belated cannot see whether its code has changed. To keep its "
-            "games in a folder, give it an attribute `fingerprint`, a text that you change with the code"
+            "games in a folder, give it an attribute `fingerprint`, a text that you change with the code. Or name it "
+            "by its file, as in mine.py:MyLearner, which needs none"
         )
-    if isinstance(value, Algorithm):  # the mark stands for its functions
-        return [value.name, mark]
-    return [mark, _described(object.__getstate__(value))]
+    return mark

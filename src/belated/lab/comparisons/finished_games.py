@@ -9,19 +9,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from belated.arrays import Floats
 from belated.errors import StoreError
+from belated.lab.games.curves import Played
 
 DIGEST_BYTES = 32
+N_NUMBERS = 4  # of a game, before what it has at each checkpoint
 
 
 class FinishedGame(NamedTuple):
-    """Regret at the checkpoints, expected and suffered, the seconds it took, and the proven bound."""
+    """What was played at the checkpoints, the seconds it took, the proven bound and the lower bound."""
 
-    expected: Floats
-    suffered: Floats
+    played: Played
     seconds: float
     bound: float | None
+    lower: float | None
 
 
 def path_of(folder: Path, key: str) -> Path:
@@ -29,10 +30,11 @@ def path_of(folder: Path, key: str) -> Path:
     return folder / "games" / key
 
 
-def write(folder: Path, key: str, played: FinishedGame) -> None:
+def write(folder: Path, key: str, game: FinishedGame) -> None:
     """Keep a game. The file gets its name only when it is complete."""
-    bound = math.nan if played.bound is None else played.bound
-    content = np.concatenate([[played.seconds, bound], played.expected, played.suffered]).astype("<f8").tobytes()
+    *regrets, arms, evidence = game.played
+    numbers = np.array([game.seconds, evidence, game.bound, game.lower], np.float64)  # None becomes NaN
+    content = np.concatenate([numbers, *regrets]).astype("<f8").tobytes() + arms.astype("<i4").tobytes()
     path = path_of(folder, key)
     partial = path.with_name(f"{key}.{os.getpid()}-{threading.get_ident()}.partial")
     try:
@@ -43,7 +45,7 @@ def write(folder: Path, key: str, played: FinishedGame) -> None:
         raise StoreError(f"a game cannot be kept in {path.parent}: {error.strerror}. Finished games stay") from error
 
 
-def read(folder: Path, key: str, n_checkpoints: int) -> FinishedGame | None:
+def read(folder: Path, key: str, n_checkpoints: int, n_arms: int) -> FinishedGame | None:
     """The game that was kept, bit for bit, or None if its file is missing, damaged or of another game."""
     try:
         content = path_of(folder, key).read_bytes()
@@ -54,11 +56,16 @@ def read(folder: Path, key: str, n_checkpoints: int) -> FinishedGame | None:
             f"{path_of(folder, key)} cannot be read: {error.strerror}. Make it readable or delete it"
         ) from error
     digest, content = content[:DIGEST_BYTES], content[DIGEST_BYTES:]
-    if digest != _digest(key, content) or len(content) != 8 * (2 + 2 * n_checkpoints):
+    n_floats = N_NUMBERS + 4 * n_checkpoints
+    if digest != _digest(key, content) or len(content) != 8 * n_floats + 4 * n_checkpoints * n_arms:
         return None
-    (seconds, bound), curves = np.split(np.frombuffer(content, "<f8").astype(np.float64), [2])
-    expected, suffered = curves.reshape(2, n_checkpoints)
-    return FinishedGame(expected, suffered, float(seconds), None if math.isnan(bound) else float(bound))
+    numbers = np.frombuffer(content, "<f8", n_floats).astype(np.float64)
+    arms = np.frombuffer(content, "<i4", offset=8 * n_floats).astype(np.int32).reshape(n_checkpoints, n_arms)
+    seconds, evidence, *bounds = numbers[:N_NUMBERS].tolist()
+    bound, lower = (None if math.isnan(one) else one for one in bounds)
+    expected, suffered, pseudo, dynamic = numbers[N_NUMBERS:].reshape(4, n_checkpoints)
+    played = Played(expected, suffered, pseudo, dynamic, arms, evidence)
+    return FinishedGame(played, seconds, bound, lower)
 
 
 def _digest(key: str, content: bytes) -> bytes:

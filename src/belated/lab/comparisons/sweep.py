@@ -1,74 +1,106 @@
-"""Many games of several algorithms on one problem, in threads or on Dask. Each is kept when it ends."""
+"""Many games, of one or several comparisons, in threads or on Dask. Each is kept when it ends."""
 
+import hashlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
+from belated import bounds
 from belated.arrays import Floats, Integers
 from belated.lab.algorithms import Algorithm
 from belated.lab.comparisons import finished_games
+from belated.lab.comparisons.comparison import Comparison
 from belated.lab.comparisons.fingerprint import fingerprint_of
 from belated.lab.comparisons.finished_games import FinishedGame
+from belated.lab.comparisons.results import Results
+from belated.lab.comparisons.row import row_of
 from belated.lab.games.curves import default_checkpoints
-from belated.lab.games.play import Watch, play_game, warm_up
+from belated.lab.games.play import Watch, check_players, play_game, warm_up
 from belated.lab.games.threads import run_all, watched
 from belated.lab.problems.problem import Problem
 from belated.progress import Progress
 from belated.validation import whole_number
 
-Game = tuple[str, int]  # an algorithm's name and a seed
+
+class Game(NamedTuple):
+    """One game of a sweep. The comparison, from 0, has its problem. The algorithm is a name."""
+
+    comparison: int
+    algorithm: str
+    seed: int
+
+
 Games = Mapping[Game, Algorithm]
+Problems = Sequence[Problem]  # one for each comparison
 Finish = Callable[[Game, FinishedGame], None]
-Run = Callable[[Games, Problem, Integers, Finish, Progress], None]  # plays the games and calls finish for each
+Run = Callable[[Games, Problems, Finish, Progress], None]  # plays the games and calls finish for each
+Tell = Callable[[str], None]
 
 
-def play_whole(algorithm: Algorithm, problem: Problem, seed: int, at: Integers, watch: Watch = iter) -> FinishedGame:
-    """Play a game and compute its bound. This is a pure function, so it does not matter where it runs."""
+def play_whole(algorithm: Algorithm, problem: Problem, seed: int, watch: Watch = iter) -> FinishedGame:
+    """Play a game and compute its bounds. This is a pure function, so it does not matter where it runs."""
     warm_up()
-    result, setting = play_game(algorithm, problem, seed, at, watch)
-    return FinishedGame(*result, algorithm.bound(setting))
+    (played, seconds), setting = play_game(algorithm, problem, seed, default_checkpoints(problem.n_rounds), watch)
+    if not problem.is_fixed:  # bounds are proven for such problems
+        return FinishedGame(played, seconds, None, None)
+    lower = _lower_bound(problem.n_arms, setting.drawn_delays) if algorithm.has_lower_bound else None
+    return FinishedGame(played, seconds, algorithm.bound(setting), lower)
+
+
+_lower_bounds: dict[tuple[int, bytes], float] = {}  # all algorithms play with the same delays
+
+
+def _lower_bound(n_arms: int, delays: Integers) -> float:
+    key = n_arms, hashlib.sha256(delays.tobytes()).digest()
+    if key not in _lower_bounds:
+        _lower_bounds[key] = bounds.lower_bound_of_delays(n_arms, delays)
+    return _lower_bounds[key]
 
 
 def on_threads(workers: int) -> Run:
     """Play games in threads of this process."""
     whole_number("workers", workers, 1)
 
-    def run(games: Games, problem: Problem, at: Integers, finish: Finish, progress: Progress) -> None:
+    def run(games: Games, problems: Problems, finish: Finish, progress: Progress) -> None:
         stop = threading.Event()
 
         def watch(blocks: Iterator[Floats]) -> Iterator[Floats]:
             return watched(blocks, progress, stop)
 
         def one(game: Game) -> None:
-            finish(game, play_whole(games[game], problem, game[1], at, watch))
+            finish(game, play_whole(games[game], problems[game.comparison], game.seed, watch))
 
         run_all(one, games, workers, stop)
 
     return run
 
 
-def sweep(
-    algorithms: Sequence[Algorithm],
-    n_seeds: int,
-    problem: Problem,
-    run: Run,
-    folder: Path | None,
-    tell: Callable[[str], None],
-) -> dict[Game, FinishedGame]:
-    """A game for each algorithm and seed, from the folder if it is there. After Ctrl-C, the finished ones."""
-    at = default_checkpoints(problem.n_rounds)
-    games = {(algorithm.name, seed): algorithm for algorithm in algorithms for seed in range(n_seeds)}
-    keys = {} if folder is None else _keys(games, fingerprint_of(problem, at))
-    played: dict[Game, FinishedGame] = {}
-    for game, key in keys.items():
-        found = finished_games.read(folder, key, at.size) if folder else None
-        if found:
-            played[game] = found
+def sweep(comparisons: Sequence[Comparison], run: Run, folder: Path | None, tell: Tell) -> list[Results]:
+    """The results of every comparison. Games that are in the folder are not played. After Ctrl-C, the finished ones."""
+    problems = [comparison.problem.loaded() for comparison in comparisons]
+    for comparison, problem in zip(comparisons, problems, strict=True):
+        next(problem.rows(0, lambda: 0))  # refuses a file that does not fit before any work
+        check_players(comparison.players, problem, comparison.seed_numbers[0])
+    games = {
+        Game(number, algorithm.name, seed): algorithm
+        for number, comparison in enumerate(comparisons)
+        for algorithm in comparison.players
+        for seed in comparison.seed_numbers
+    }
+    played = _play(games, problems, run, folder, tell)
+    return [_results(number, comparison, played) for number, comparison in enumerate(comparisons)]
+
+
+def _play(games: Games, problems: Problems, run: Run, folder: Path | None, tell: Tell) -> dict[Game, FinishedGame]:
+    """Play what is not in the folder."""
+    keys = {} if folder is None else _keys(games, problems)
+    played = {} if folder is None else _kept(folder, keys, problems)
     if played:
         tell(f"{len(played)} of {len(games)} games were in {folder} already")
     missing = {game: algorithm for game, algorithm in games.items() if game not in played}
-    with Progress("games", len(missing) * problem.n_rounds) as progress:
+    with Progress("games", sum(problems[game.comparison].n_rounds for game in missing)) as progress:
 
         def finish(game: Game, result: FinishedGame) -> None:
             if folder:
@@ -77,11 +109,40 @@ def sweep(
             progress.advance(0, f"{len(played)} of {len(games)} games")
 
         with suppress(KeyboardInterrupt):
-            run(missing, problem, at, finish, progress)
+            run(missing, problems, finish, progress)
     return played
 
 
-def _keys(games: Games, common: str) -> dict[Game, str]:
+def _keys(games: Games, problems: Problems) -> dict[Game, str]:
     """The name of each game's file, a digest of everything that determines its result."""
-    marks = {algorithm.name: fingerprint_of(common, algorithm)[:32] for algorithm in games.values()}
-    return {(name, seed): f"{marks[name]}-{seed}" for name, seed in games}
+    common = [fingerprint_of(problem, default_checkpoints(problem.n_rounds)) for problem in problems]
+    marks = {
+        game[:2]: fingerprint_of(common[game.comparison], algorithm)[:32]
+        for game, algorithm in {game._replace(seed=0): algorithm for game, algorithm in games.items()}.items()
+    }
+    return {game: f"{marks[game[:2]]}-{game.seed}" for game in games}
+
+
+def _kept(folder: Path, keys: Mapping[Game, str], problems: Problems) -> dict[Game, FinishedGame]:
+    """The games that are in the folder."""
+    points = [default_checkpoints(problem.n_rounds).size for problem in problems]
+    found = {
+        game: finished_games.read(folder, key, points[game.comparison], problems[game.comparison].n_arms)
+        for game, key in keys.items()
+    }
+    return {game: kept for game, kept in found.items() if kept is not None}
+
+
+def _results(number: int, comparison: Comparison, played: Mapping[Game, FinishedGame]) -> Results:
+    """The rows of a comparison. An algorithm that was interrupted has fewer seeds than the others and no row.
+
+    A suspicious learner comes after all others, because its expected regret means nothing.
+    """
+    seeds, at = comparison.seed_numbers, default_checkpoints(comparison.rounds)
+    rows = []
+    for algorithm in comparison.players:
+        games = [played.get(Game(number, algorithm.name, seed)) for seed in seeds]
+        finished = [game for game in games if game is not None]
+        if len(finished) == len(games):
+            rows.append(row_of(algorithm, seeds, at, finished))
+    return Results(comparison, sorted(rows, key=lambda row: (row.curves.is_suspicious, row.regret)))

@@ -8,6 +8,7 @@ import numpy as np
 from belated.arrays import Floats, Integers
 from belated.lab.games.curves import as_checkpoints
 from belated.lab.games.interpreted import Driver
+from belated.lab.games.seeds import as_seeds
 from belated.lab.problems.problem import Problem
 from belated.learner.decisions import MakeLearner
 from belated.learner.ftrl import FTRL
@@ -28,7 +29,7 @@ class Certified(NamedTuple):
 def certify(
     tuning: Tuning | MakeLearner,
     problem: Problem,
-    seeds: Sequence[int] | range,
+    seeds: int | Sequence[int] | range,
     *,
     checkpoints: Sequence[int] | None = None,
 ) -> Certified:
@@ -40,7 +41,7 @@ def certify(
     if not callable(tuning):
         as_tuning(tuning)
     at = as_checkpoints(checkpoints, problem.n_rounds)
-    rows = np.array([_one(tuning, problem, seed, at) for seed in seeds])
+    rows = np.array([_one(tuning, problem, seed, at) for seed in as_seeds(seeds)])
     return Certified(at, *np.moveaxis(rows, 2, 0))
 
 

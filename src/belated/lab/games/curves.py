@@ -1,14 +1,38 @@
-"""Regret at checkpoints."""
+"""Regret at checkpoints, and which arms were played."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Literal, NamedTuple, final, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from belated.arrays import Floats, Integers
+from belated.errors import InvalidInput
+from belated.lab.algorithms import Game
+from belated.lab.games.mismatch import is_suspicious
 from belated.lab.intervals import half_width
+from belated.scalars import as_float
+from belated.suggestions import unknown_name
 from belated.validation import whole_number
+
+Counts = NDArray[np.int32]
+Measure = Literal["expected", "suffered", "pseudo", "dynamic"]
+MEASURES: tuple[Measure, ...] = get_args(Measure)
+
+
+class Played(NamedTuple):
+    """One game at its checkpoints. Four kinds of regret, as in `Curves`, and how often each arm was played.
+
+    `evidence` says how strongly the suffered losses contradict the expected ones (games/mismatch.py).
+    """
+
+    expected: Floats
+    suffered: Floats
+    pseudo: Floats
+    dynamic: Floats
+    arms: Counts  # a row for each checkpoint, a column for each arm
+    evidence: float = 0.0
 
 
 @final
@@ -16,16 +40,26 @@ from belated.validation import whole_number
 class Curves:
     """Regret at checkpoints, with a row for each seed.
 
-    `expected` takes <x_t, l_t> as the learner's loss, which is the expectation over its draws. `suffered` takes the
-    loss of the drawn arm.
+    `expected` and `suffered` are against the arm with the least loss up to the checkpoint. `expected` takes <x_t, l_t>
+    as the learner's loss, which is the expectation over its draws. `suffered` takes the loss of the drawn arm.
+
+    `pseudo` and `dynamic` take the mean of the drawn arm's loss in place of the loss. `pseudo` is against the arm that
+    is best in expectation up to the checkpoint, `dynamic` against the best arm of each round in expectation. Both are
+    NaN if the rule for the losses does not say its means.
+
+    `arms` counts how often each arm was played, by seed, checkpoint and arm.
     """
 
     seeds: Integers
     checkpoints: Integers
     expected: Floats
     suffered: Floats
+    pseudo: Floats
+    dynamic: Floats
+    arms: Counts
     seconds: float
     is_whole: bool = True  # False after Ctrl-C, when only the finished seeds are here
+    evidence: Floats | None = None  # of each game that the distribution does not fit the draws (games/mismatch.py)
 
     @property
     def mean(self) -> Floats:
@@ -37,10 +71,46 @@ class Curves:
         """Half the width of the 95% confidence interval of the mean, by Student's t. NaN for a single seed."""
         return half_width(self.expected)
 
+    def of(self, measure: Measure) -> Floats:
+        """The regret of every seed at every checkpoint by its name: expected, suffered, pseudo or dynamic."""
+        if measure not in MEASURES:
+            raise unknown_name("regret", str(measure), MEASURES)
+        regret: Floats = getattr(self, measure)
+        return regret
+
+    def quantile(self, share: float, of: Measure = "expected") -> Floats:
+        """The regret that this share of the seeds stays below, at each checkpoint. 0.5 is the median."""
+        if not 0 <= as_float(share) <= 1:
+            raise InvalidInput(f"a quantile must lie in [0, 1], such as 0.9, got {share!r}")
+        return np.asarray(np.quantile(self.of(of), share, axis=0))
+
+    @property
+    def shares(self) -> Floats:
+        """The share of the rounds up to each checkpoint in which each arm was played, on average over the seeds."""
+        return np.asarray(self.arms.mean(axis=0) / self.checkpoints[:, None])
+
+    @property
+    def is_suspicious(self) -> bool:
+        """Whether expected and suffered regret differ beyond chance. An honest learner has it once in a million."""
+        return self.evidence is not None and is_suspicious(self.evidence)
+
+    @property
+    def has_distribution(self) -> bool:
+        """Whether the learner says its distribution. Without one, the expected regret is the suffered one."""
+        return self.evidence is None or bool(np.isfinite(self.evidence).all())
+
     @property
     def rounds_per_second(self) -> float:
         """Rounds played in a second of one core's time."""
         return float(len(self.seeds) * self.checkpoints[-1] / self.seconds)
+
+
+def curves_of(
+    seeds: Sequence[int], at: Integers, games: Sequence[Played], seconds: float, *, is_whole: bool = True
+) -> Curves:
+    """The curves of several games with the same checkpoints."""
+    expected, suffered, pseudo, dynamic, arms, evidence = map(np.array, zip(*games, strict=True))
+    return Curves(np.array(seeds), at, expected, suffered, pseudo, dynamic, arms, seconds, is_whole, evidence)
 
 
 def default_checkpoints(n_rounds: int, count: int = 50) -> Integers:
@@ -53,26 +123,70 @@ def as_checkpoints(checkpoints: Sequence[int] | None, n_rounds: int) -> Integers
     """The given checkpoints in order and the last round, or the default ones."""
     if checkpoints is None:
         return default_checkpoints(n_rounds)
-    rounds = np.unique([whole_number("a checkpoint", round, 1, n_rounds) for round in checkpoints])
-    return np.unique(np.append(rounds, n_rounds))
+    if not isinstance(checkpoints, Iterable):
+        raise InvalidInput(f"checkpoints must be a list of rounds, got {checkpoints!r}")
+    return np.unique([*(whole_number("a checkpoint", round, 1, n_rounds) for round in checkpoints), n_rounds])
 
 
 def follow(
-    play: Callable[[Floats], tuple[Floats, Floats]], blocks: Iterator[Floats], n_arms: int, checkpoints: Integers
-) -> tuple[Floats, Floats]:
-    """Play all blocks. Returns the expected and the suffered regret against the best arm up to each checkpoint."""
-    t, totals = 0, np.zeros(2 + n_arms)  # of expected, suffered and each arm's losses
-    at_checkpoints: list[Floats] = []
+    game: Game, blocks: Iterator[Floats], means: Iterator[Floats] | None, n_arms: int, checkpoints: Integers
+) -> Played:
+    """Play all blocks. Takes the sums that regret is made of at each checkpoint. `means` are those of the losses."""
+    t, totals = 0, np.zeros(4 + 2 * n_arms)  # of the learner's four, each arm's losses, and each arm's means
+    at_checkpoints, rows = list[Floats](), None if means is None else _Rows(means)
     for block in blocks:
-        expected, suffered = play(block)
+        expected, suffered = game.play(block)
         ends = checkpoints[(checkpoints > t) & (checkpoints <= t + len(block))] - t
         starts = np.append(0, ends[ends < len(block)])
+        drawn = game.arms[t : t + len(block)]
+        of_means = np.zeros((starts.size, 2 + n_arms))
+        if rows is not None:
+            of_means = _sums_of_means(rows.take(len(block)), drawn, starts)
         columns = (expected[:, None], suffered[:, None], block)
-        pieces = np.hstack([np.add.reduceat(column, starts, axis=0) for column in columns])
-        sums = totals + np.cumsum(pieces, axis=0)
+        learner, best = np.split(np.hstack([np.add.reduceat(column, starts, axis=0) for column in columns]), [2], 1)
+        sums = totals + np.cumsum(np.hstack([learner, of_means[:, :2], best, of_means[:, 2:]]), axis=0)
         at_checkpoints.extend(sums[: len(ends)])
         totals = sums[-1]
         t += len(block)
     reached = np.array(at_checkpoints)
-    regrets = reached[:, :2] - reached[:, 2:].min(axis=1, keepdims=True)
-    return regrets[:, 0], regrets[:, 1]
+    realised = reached[:, :2] - reached[:, 4 : 4 + n_arms].min(axis=1, keepdims=True)
+    pseudo = reached[:, 2] - reached[:, 4 + n_arms :].min(axis=1)
+    dynamic = reached[:, 2] - reached[:, 3]
+    if rows is None:
+        pseudo, dynamic = np.full((2, checkpoints.size), np.nan)
+    return Played(realised[:, 0], realised[:, 1], pseudo, dynamic, counts_of(game.arms[:t], n_arms, checkpoints))
+
+
+def counts_of(arms: NDArray[np.integer], n_arms: int, checkpoints: Integers) -> Counts:
+    """How often each arm was played up to each checkpoint."""
+    pieces = np.split(arms, checkpoints[:-1])
+    return np.cumsum([np.bincount(piece, minlength=n_arms) for piece in pieces], axis=0, dtype=np.int32)
+
+
+def _sums_of_means(means: Floats, drawn: Counts, starts: Integers) -> Floats:
+    """For each piece of a block the sums of the drawn arms' means, of the least means, and of each arm's means."""
+    lengths = np.diff(np.append(starts, len(means)))[:, None]
+    if means.strides[0] == 0:  # the same means in all rows
+        of_drawn, least, of_arms = means[0][drawn], means[0].min() * lengths, means[0] * lengths
+    else:
+        of_drawn = means[np.arange(len(means)), drawn]
+        least = np.add.reduceat(np.ascontiguousarray(means.T).min(axis=0), starts)[:, None]
+        of_arms = np.add.reduceat(means, starts, axis=0)
+    return np.hstack([np.add.reduceat(of_drawn, starts)[:, None], least, of_arms])
+
+
+class _Rows:
+    """Rows of blocks, as many as are asked for."""
+
+    def __init__(self, blocks: Iterator[Floats]) -> None:
+        self.blocks, self.rest = blocks, np.empty((0, 0))
+
+    def take(self, count: int) -> Floats:
+        """The next rows."""
+        parts, missing = list[Floats](), count
+        while missing:
+            if not len(self.rest):
+                self.rest = next(self.blocks)
+            parts.append(self.rest[:missing])
+            self.rest, missing = self.rest[missing:], missing - len(parts[-1])
+        return parts[0] if len(parts) == 1 else np.vstack(parts)

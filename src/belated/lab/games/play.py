@@ -1,48 +1,57 @@
 """Play a problem for many seeds."""
 
-import copy
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from itertools import tee
 from typing import Any
 
 import numpy as np
 
 from belated.arrays import Floats, Integers
-from belated.errors import InvalidInput
-from belated.lab.algorithms import Algorithm, Game, Setting, find, setting_of
+from belated.errors import BelatedError, GameError, InvalidInput, UnfinishedWarning
+from belated.lab.algorithms import Algorithm, Game, Player, Setting, resolve, setting_of
+from belated.lab.algorithms.players import Given, check_games
+from belated.lab.games import worlds
 from belated.lab.games.compiled import Compiled, CompiledMeans, CompiledShadow
-from belated.lab.games.curves import Curves, as_checkpoints, follow
+from belated.lab.games.curves import Curves, Played, as_checkpoints, curves_of, follow
 from belated.lab.games.interpreted import Driver
+from belated.lab.games.mismatch import warn_of, warning_of
+from belated.lab.games.seeds import as_seeds
 from belated.lab.games.threads import run_all, watched
 from belated.lab.problems.delays import NoDelay
-from belated.lab.problems.losses import Wave
+from belated.lab.problems.losses import Deterministic, Wave
 from belated.lab.problems.problem import Problem
+from belated.lab.problems.reproducible import reproducible
 from belated.learner.decisions import Learner, MakeLearner
+from belated.learner.ftrl import FTRL
 from belated.progress import Progress
 from belated.tunings import Means, Shadow, Tsallis, Tuning
 from belated.validation import whole_number
 
-Result = tuple[Floats, Floats, float]
+Result = tuple[Played, float]
 Watch = Callable[[Iterator[Floats]], Iterator[Floats]]
 
 
 def play(
     player: str | Algorithm | Tuning | Learner | type[Any] | MakeLearner,
     problem: Problem,
-    seeds: Sequence[int] | range,
+    seeds: int | Sequence[int] | range,
     *,
     checkpoints: Sequence[int] | None = None,
     workers: int = 1,
 ) -> Curves:
-    """Play a problem once for each seed.
+    """Play a problem once for each seed. `seeds=8` stands for the seeds 0 to 7.
 
     A Tuning is played by a compiled loop, anything else through ask and tell. An Algorithm of the table, or its name,
-    gets what it needs to know in advance. A learner is copied for each game. A function that makes learners is called
-    with the number of arms and the seed.
+    gets what it needs to know in advance. A class or a function that makes learners is called with the number of arms
+    and the seed. FTRL that has not played yet plays with the seed of each game. docs/players.md has the rest.
 
-    The results do not depend on `workers`, the number of threads. Ctrl-C keeps the seeds that are finished.
+    The results do not depend on `workers`, the number of threads. Ctrl-C keeps the seeds that are finished, and
+    an UnfinishedWarning says how many. A MismatchWarning says that a learner's distribution does not fit the arms that
+    it draws.
 
     >>> from belated import lab
     >>> from belated.tunings import Shadow
@@ -53,72 +62,110 @@ def play(
     >>> curves.expected.shape  # a row for each seed, a column for each checkpoint
     (4, 2)
     """
-    at = as_checkpoints(checkpoints, problem.n_rounds)
-    numbers = [whole_number("seed", seed, 0) for seed in seeds]
-    if not numbers or len(set(numbers)) < len(numbers):
-        raise InvalidInput(f"at least one seed is needed, and none twice, got {list(seeds)!r:.80}")
-    player = as_player(player, problem)
+    at, numbers = as_checkpoints(checkpoints, problem.n_rounds), as_seeds(seeds)
+    algorithm = resolve(player)
+    if isinstance(player, str | Algorithm) and problem.n_arms == 1:
+        raise InvalidInput("with one arm there is nothing to compare. n_arms must be at least 2")
+    check_games(algorithm, problem.n_arms, len(numbers))
 
     warm_up()
     stop = threading.Event()
-    title = player.name if isinstance(player, Algorithm) else "games"
-    with Progress(title, len(numbers) * problem.n_rounds) as progress:
+    with Progress(algorithm.name, len(numbers) * problem.n_rounds) as progress:
 
         def one(seed: int) -> Result:
-            return play_game(player, problem, seed, at, lambda blocks: watched(blocks, progress, stop))[0]
+            return play_game(algorithm, problem, seed, at, lambda blocks: watched(blocks, progress, stop))[0]
 
         finished = run_all(one, numbers, whole_number("workers", workers, 1), stop)
-    expected, suffered, seconds = zip(*finished.values(), strict=True)
-    is_whole = len(finished) == len(numbers)
-    return Curves(np.array(list(finished)), at, np.array(expected), np.array(suffered), sum(seconds), is_whole)
+    played, seconds = zip(*finished.values(), strict=True)
+    curves = curves_of(list(finished), at, played, sum(seconds), is_whole=len(finished) == len(numbers))
+    if not curves.is_whole:
+        done = f"{len(finished)} of {len(numbers)} seeds"
+        warnings.warn(f"{algorithm.name}: interrupted. The curves have only {done}", UnfinishedWarning, stacklevel=2)
+    if curves.is_suspicious:
+        warn_of([warning_of(algorithm.name)])
+    return curves
 
 
 def play_game(
-    player: Algorithm | Tuning | MakeLearner, problem: Problem, seed: int, at: Integers, watch: Watch = iter
+    algorithm: Algorithm, problem: Problem, seed: int, at: Integers, watch: Watch = iter
 ) -> tuple[Result, Setting]:
-    """Play one game. Returns the regret at the checkpoints, expected and suffered, the seconds, and the setting.
+    """Play one game. Returns what was played at the checkpoints, the seconds, and the setting.
 
     The game draws its delays once, into the setting. Everything else about the game takes them from there.
     """
+    is_world = not problem.is_fixed
+    if is_world:
+        worlds.warm_up()
     started = time.thread_time()
     setting = setting_of(problem, seed)
-    delays, blocks = setting.drawn_delays, setting.loss_blocks()
-    prepared = player.player(setting) if isinstance(player, Algorithm) else player
-    game: Game
-    if isinstance(prepared, Means) and problem.n_arms > 1:
-        game = CompiledMeans(prepared, problem, delays, seed)
-    elif isinstance(prepared, Shadow):
-        game = CompiledShadow(prepared, problem, delays, seed)
-    elif isinstance(prepared, Tuning):
-        game = Compiled(prepared, problem, delays, seed)
-    elif isinstance(prepared, Game):
-        game = prepared
+    player = player_of(algorithm, setting)
+    means = problem.mean_blocks(seed, setting.drawn_delays)
+    if is_world:
+        game, blocks = worlds.game_of(player, problem, seed, algorithm.name)
+        blocks = reproducible(problem, seed, setting.drawn_delays, blocks)
     else:
-        game, blocks = Driver(prepared, problem, delays, seed), slices(blocks)
-    curves = follow(game.play, watch(blocks), problem.n_arms, at)
-    return (*curves, time.thread_time() - started), setting
+        game = game_of(algorithm, player, setting)
+        blocks = reproducible(problem, seed, setting.drawn_delays, setting.loss_blocks())
+        blocks = slices(blocks) if isinstance(game, Driver) else blocks
+    if isinstance(problem.losses, Deterministic) and not is_world:  # its losses are their own means
+        blocks, means = tee(blocks)
+    played = follow(game, watch(blocks), means, problem.n_arms, at)
+    if isinstance(game, Driver | worlds.StepDriver):
+        played = played._replace(evidence=game.log_evidence)
+    return (played, time.thread_time() - started), setting
 
 
-def as_player(player: Any, problem: Problem) -> Algorithm | Tuning | MakeLearner:
-    """Turn what the caller gave into something that can be played for each seed."""
-    if isinstance(player, str):
-        player = find(player)
-    if isinstance(player, Algorithm) and problem.n_arms == 1:
-        raise InvalidInput("with one arm there is nothing to compare. n_arms must be at least 2")
-    if isinstance(player, Algorithm | Tuning):
-        return player
-    if isinstance(player, type):
-        return lambda n_arms, seed: player(n_arms, seed=seed)
-    if hasattr(player, "ask"):
-        if player.n_arms != problem.n_arms:
-            raise InvalidInput(f"the learner has {player.n_arms} arms, but the problem has {problem.n_arms}")
-        return lambda _n_arms, _seed: copy.deepcopy(player)
-    if not callable(player):
-        raise InvalidInput(
-            f"cannot play {player!r}. Give a tuning, an algorithm, a learner or a function that makes one"
-        )
-    maker: MakeLearner = player
-    return maker
+def check_players(algorithms: Sequence[Algorithm], problem: Problem, seed: int) -> None:
+    """Refuse those that cannot play where losses or delays are not fixed beforehand. Names them, and the others.
+
+    Learners of your own are not made for this. The game itself refuses them.
+    """
+    if problem.is_fixed:
+        return
+    setting, refused = setting_of(problem, seed), dict[str, InvalidInput]()
+    for algorithm in algorithms:
+        try:
+            player = player_of(algorithm, setting)
+            if not isinstance(algorithm.player, Given):
+                worlds.game_of(player, problem, seed, algorithm.name)
+        except InvalidInput as error:
+            refused[algorithm.name] = error
+    if refused:
+        others = [algorithm.name for algorithm in algorithms if algorithm.name not in refused]
+        fix = f" Compare only {','.join(others)}" if others else ""
+        raise InvalidInput(f"{', '.join(refused)} cannot play this problem ({next(iter(refused.values()))}).{fix}")
+
+
+def player_of(algorithm: Algorithm, setting: Setting) -> Player:
+    """What the algorithm plays in this game."""
+    try:
+        player = algorithm.player(setting)
+    except BelatedError:  # says what is wrong
+        raise
+    except Exception as error:
+        what = f"{algorithm.name}, seed {setting.seed}: it could not be prepared ({type(error).__name__}: {error})"
+        raise GameError(what) from error
+    if not (callable(player) or isinstance(player, Tuning | Game)):
+        raise InvalidInput(f"{algorithm.name} gave {player!r:.80}. It must give a tuning, or a function (n_arms, seed)")
+    return player
+
+
+def game_of(algorithm: Algorithm, player: Player, setting: Setting) -> Game:
+    """The game of a player whose losses and delays are fixed. A tuning is played by a compiled loop."""
+    problem, delays, seed = setting.problem, setting.drawn_delays, setting.seed
+    if isinstance(player, Means) and problem.n_arms > 1:
+        return CompiledMeans(player, problem, delays, seed)
+    if isinstance(player, Shadow):
+        return CompiledShadow(player, problem, delays, seed)
+    if isinstance(player, Tuning):
+        try:
+            return Compiled(player, problem, delays, seed)
+        except BelatedError:
+            raise
+        except Exception as error:
+            what = f"{algorithm.name}, seed {seed}: its rates failed ({type(error).__name__}: {error})"
+            raise GameError(what) from error
+    return player if isinstance(player, Game) else Driver(player, problem, delays, seed, algorithm.name)
 
 
 def slices(blocks: Iterator[Floats], rows: int = 1000) -> Iterator[Floats]:
@@ -136,5 +183,6 @@ def warm_up() -> None:
         Compiled(Tsallis(), problem, problem.draw_delays(0), 0),
         CompiledShadow(Shadow(), problem, problem.draw_delays(0), 0),
         CompiledMeans(Means(), problem, problem.draw_delays(0), 0),
+        Driver(lambda k, seed: FTRL(k, Tsallis(), seed=seed), problem, problem.draw_delays(0), 0),
     ):
         game.play(np.zeros((1, 2)))

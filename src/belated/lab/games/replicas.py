@@ -31,7 +31,7 @@ from belated.validation import as_loss, whole_number
 def play(
     tuning: Tuning,
     problem: Problem,
-    seeds: Sequence[int] | range,
+    seeds: int | Sequence[int] | range,
     *,
     replicas: int = 2,
     lag: int = 20,
@@ -44,7 +44,7 @@ def play(
 def play_apart(
     tuning: Tuning,
     problem: Problem,
-    seeds: Sequence[int] | range,
+    seeds: int | Sequence[int] | range,
     *,
     replicas: int = 2,
     lag: int = 20,

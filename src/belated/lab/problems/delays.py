@@ -6,14 +6,12 @@ A delay of NEVER, or any delay beyond the game, means that the feedback does not
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from pathlib import Path
 from typing import final
 
 import numpy as np
 
 from belated.arrays import Integers
 from belated.errors import InvalidInput
-from belated.lab.problems.files import read_column
 from belated.validation import as_delays, whole_number
 
 NEVER = 2**31 - 1
@@ -31,9 +29,19 @@ class Delays(ABC):
         """A delay that stands for all, if there is one. The resonant wave takes its period from it."""
         return None
 
+    @property
+    def depends_on_horizon(self) -> bool:
+        """Whether the first rounds of a longer game have other delays. Then a checkpoint is no shorter game."""
+        return False
+
     def loaded(self) -> "Delays":
         """The same delays, with their files read into memory."""
         return self
+
+
+def _check_inside(name: str, rule: object) -> None:
+    if not isinstance(rule, Delays):
+        raise InvalidInput(f"{name} changes the delays of a rule that gives one for each round, got {rule!r:.80}")
 
 
 def _at_least(name: str, value: float, least: float) -> None:
@@ -45,6 +53,10 @@ def _at_least(name: str, value: float, least: float) -> None:
 @dataclass(frozen=True)
 class NoDelay(Delays):
     """Feedback at the end of its own round."""
+
+    @property
+    def typical(self) -> int:
+        return 0
 
     def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Integers:
         return np.zeros(n_rounds, np.int64)
@@ -163,6 +175,10 @@ class Bursts(Delays):
 class Unbalanced(Delays):
     """The first floor(sqrt(k n / ln k)) rounds report only at the end, the others at once (TCS19)."""
 
+    @property
+    def depends_on_horizon(self) -> bool:
+        return True
+
     def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Integers:
         if n_arms < 2:
             raise InvalidInput("the unbalanced example needs at least 2 arms")
@@ -183,6 +199,10 @@ class Held(Delays):
         if not 0 <= self.share <= self.until <= 1:
             raise InvalidInput(f"share and until must satisfy 0 <= share <= until <= 1, got {self!r}")
 
+    @property
+    def depends_on_horizon(self) -> bool:
+        return True
+
     def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Integers:
         rounds = np.arange(n_rounds)
         return np.where(rounds < math.floor(self.share * n_rounds), math.floor(self.until * n_rounds) - rounds, 0)
@@ -195,9 +215,16 @@ class Permuted(Delays):
 
     of: Delays
 
+    def __post_init__(self) -> None:
+        _check_inside("permuted", self.of)
+
     @property
     def typical(self) -> int | None:
         return self.of.typical
+
+    @property
+    def depends_on_horizon(self) -> bool:
+        return True  # the order is drawn for the whole game
 
     def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Integers:
         return generator.permutation(self.of.draw(n_arms, n_rounds, generator))
@@ -215,15 +242,23 @@ class Lagged(Delays):
     lag: int = 20
 
     def __post_init__(self) -> None:
+        _check_inside("lagged", self.of)
         whole_number("lag", self.lag, 0)
 
     @property
     def typical(self) -> int | None:
         return self.of.typical  # the losses do not change more slowly because we lag
 
+    @property
+    def depends_on_horizon(self) -> bool:
+        return self.of.depends_on_horizon
+
     def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Integers:
         delays = as_delays(self.of.draw(n_arms, n_rounds, generator))
         return np.minimum(delays + self.lag, NEVER)
+
+    def loaded(self) -> "Lagged":
+        return Lagged(self.of.loaded(), self.lag)
 
 
 @final
@@ -239,6 +274,7 @@ class Replicated(Delays):
     lag: int = 20
 
     def __post_init__(self) -> None:
+        _check_inside("replicated", self.of)
         whole_number("replicas", self.replicas, 1)
         whole_number("lag", self.lag, 0)
 
@@ -246,43 +282,14 @@ class Replicated(Delays):
     def typical(self) -> int | None:
         return self.of.typical
 
+    @property
+    def depends_on_horizon(self) -> bool:
+        return self.of.depends_on_horizon
+
     def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Integers:
         delays = as_delays(self.of.draw(n_arms, n_rounds, generator))
         is_own = generator.integers(0, self.replicas, delays.size) == 0
         return np.minimum(np.where(is_own, delays, delays + self.lag), NEVER)
 
-
-@final
-@dataclass(frozen=True, eq=False)
-class GivenDelays(Delays):
-    """An array of delays. A longer game repeats it."""
-
-    values: Integers
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "values", as_delays(self.values))
-
-    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Integers:
-        return np.resize(self.values, n_rounds)
-
-
-@final
-@dataclass(frozen=True)
-class DelaysFile(Delays):
-    """Delays from a CSV, Parquet or npy file, from the column `delay` or the only one.
-
-    An empty cell means never. A longer game repeats the delays.
-    """
-
-    path: Path
-    column: str = "delay"
-
-    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Integers:
-        return self.loaded().draw(n_arms, n_rounds, generator)
-
-    def loaded(self) -> GivenDelays:
-        values = read_column(Path(self.path), self.column)
-        whole = np.where(np.isfinite(values), values, NEVER)
-        if (whole != np.floor(whole)).any():
-            raise InvalidInput(f"{self.path}: delays must be whole numbers of rounds")
-        return GivenDelays(whole.astype(np.int64))
+    def loaded(self) -> "Replicated":
+        return Replicated(self.of.loaded(), self.replicas, self.lag)

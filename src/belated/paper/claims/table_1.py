@@ -105,7 +105,7 @@ def investigate(effort: Effort) -> Finding:
         [table(f"Regret ± 95% interval ≤ its bound, if it has one (gap 0.9, k = {k}, n = {n:,})", systems)],
         (
             "solid sees the losses of all arms, and composite sees only sums. Neither can be compared with the others "
-            "directly. delayed-ucb1, qpm-d and thompson are for stochastic losses, which these are not. A bound that "
+            "directly. Systems that need stochastic losses do not have them here. A bound that "
             "is not below what the worst arm loses says nothing here and is not judged.",
         ),
     )

@@ -1,0 +1,49 @@
+"""Delays that are given as an array or a file."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+import numpy as np
+
+from belated.arrays import Integers
+from belated.errors import InvalidInput
+from belated.lab.problems.delays import NEVER, Delays
+from belated.lab.problems.files import read_column
+from belated.validation import as_delays
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class GivenDelays(Delays):
+    """An array of delays. A longer game repeats it."""
+
+    values: Integers
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", as_delays(self.values))
+
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Integers:
+        return np.resize(self.values, n_rounds)
+
+
+@final
+@dataclass(frozen=True)
+class DelaysFile(Delays):
+    """Delays from a CSV, Parquet or npy file, from the column `delay` or the only one.
+
+    An empty cell means never. A longer game repeats the delays.
+    """
+
+    path: Path
+    column: str = "delay"
+
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Integers:
+        return self.loaded().draw(n_arms, n_rounds, generator)
+
+    def loaded(self) -> GivenDelays:
+        values = read_column(Path(self.path), self.column)
+        whole = np.where(np.isfinite(values), values, NEVER)
+        if (whole != np.floor(whole)).any():
+            raise InvalidInput(f"{self.path}: delays must be whole numbers of rounds")
+        return GivenDelays(whole.astype(np.int64))
