@@ -1,6 +1,5 @@
 """The page in a real browser says which option is better, how sure that is, what is open, and what to do."""
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -8,7 +7,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.support.pages import pretend
+from tests.support.pages import percent, pretend
 from tests.system.serve.conftest import Server
 from tests.system.serve.test_dashboard import FAINT_TEXT, create, get, number, post, unfold, visit
 
@@ -129,7 +128,7 @@ def test_how_often_and_how_likely_are_two_facts(page: Page, server: Server) -> N
     assert abs(green["share"] - green["probability"]) > 0.02
     visit(page, server)
     favourite = page.get_by_test_id("favourite")
-    share, now = (f"{math.floor(100 * green[name] + 0.5)}%" for name in ("share", "probability"))
+    share, now = (percent(green[name]) for name in ("share", "probability"))
     expect(favourite).to_have_text(
         f"green was chosen in {share} of all decisions. The next decision chooses it with probability {now}."
     )
