@@ -11,6 +11,12 @@ from tests.support.postgres import Cluster
 from tests.support.service import Served
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with long files. A worker takes one file at a time, and would be alone with a long one at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Served]:
     """A fresh service without experiments."""

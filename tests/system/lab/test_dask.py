@@ -31,6 +31,8 @@ from tests.support import dask_clusters as processes
 from tests.support.ports import free_port
 from tests.support.sweeps import continues, files, same
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[3]
 SLOW = Comparison(("uniform", "qpm-d"), "wave", "fixed:d=20", arms=4, rounds=20_000, seeds=3)
 

@@ -10,6 +10,8 @@ from belated.tunings import Simple, Tsallis, Tuning
 from tests.lab import test_replicas as quick
 from tests.lab.test_replicas import DELAYS, TUNINGS
 
+pytestmark = pytest.mark.long
+
 PROBLEMS = {
     "coin flips": lab.Problem(lab.Bernoulli(0.4), lab.Geometric(3.0), 4, 1500),
     "sine": lab.Problem(lab.Sine(1500.0), lab.Geometric(3.0), 4, 1500),

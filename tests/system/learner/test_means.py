@@ -9,6 +9,8 @@ from tests.learner import test_means as quick
 from tests.learner.test_means import CASES
 from tests.learner.test_shadow import QUICK
 
+pytestmark = pytest.mark.long
+
 LITERAL = [(name, seed) for name in CASES for seed in range(1, 6) if name not in quick.QUICK_CASES or seed > 1]
 
 

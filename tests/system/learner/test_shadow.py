@@ -8,6 +8,8 @@ from tests.lab.test_problems import DELAYS, LOSSES
 from tests.learner import test_shadow as quick
 from tests.learner.test_shadow import CASES, QUICK, assert_measured_above_regret
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize(("delays", "losses"), [case for case in product(DELAYS, LOSSES) if case not in QUICK])
 def test_the_mean_of_the_measured_certificate_is_at_least_the_mean_regret(losses: str, delays: str) -> None:

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 SOURCE = Path(__file__).parents[3] / "src" / "belated"
 
 

@@ -7,6 +7,8 @@ from belated.paper import ClaimKind, Effort
 from belated.paper.saboteurs import SABOTEURS
 from tests.paper.red import ALL, RED
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("name", SABOTEURS)
 def test_a_saboteur_turns_red_what_it_should(name: str) -> None:

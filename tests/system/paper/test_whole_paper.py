@@ -8,10 +8,13 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from belated import cli, paper
 from belated.paper import ClaimKind
+
+pytestmark = pytest.mark.long
 
 runner = CliRunner()
 

@@ -17,6 +17,8 @@ from belated.replay import Log, check, read
 from tests.support.lossy_logs import healthy, positives_only, without, write
 from tests.support.replays import run
 
+pytestmark = pytest.mark.long
+
 EXAMPLES = Path(__file__).parent.parent.parent.parent / "examples"
 REWARDS = OutcomeRange(0, 1, better="higher")
 

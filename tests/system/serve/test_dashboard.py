@@ -15,6 +15,8 @@ from playwright.sync_api import Browser, Page, Route, expect
 from tests.support.pages import pretend
 from tests.system.serve.conftest import Server
 
+pytestmark = pytest.mark.long
+
 
 def post(server: Server, path: str, body: Any = None) -> Any:
     response = (

@@ -11,6 +11,8 @@ from tests.support.pages import percent, pretend
 from tests.system.serve.conftest import Server
 from tests.system.serve.test_dashboard import FAINT_TEXT, create, get, number, post, unfold, visit
 
+pytestmark = pytest.mark.long
+
 WITHOUT_WAIT: dict[str, Any] = {"reward_wait": None, "default_outcome": None, "tuning": {"name": "advanced"}}
 
 

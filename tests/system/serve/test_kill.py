@@ -8,11 +8,14 @@ from contextlib import closing
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from belated.serve.store.loading import load
 from belated.serve.store.sqlite.journal import SQLiteJournal
 from tests.support.clients.crowd import Crowd, check_answers, check_statuses, check_store, gather
 from tests.support.service import Served
+
+pytestmark = pytest.mark.long
 
 CLIENTS = 4
 KILLS = 50

@@ -37,6 +37,8 @@ from tests.support.service import Served
 from tests.support.sites import WAYS, Site
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.long
+
 NOTICED: Final = 7.5  # seconds until a disconnected server must refuse new requests and those it had accepted
 PROMPT: Final = 1.0  # seconds for each later refusal, and for a health check at any time
 PAUSE: Final = 2.0  # seconds that the other servers may stall

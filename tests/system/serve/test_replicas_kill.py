@@ -31,6 +31,8 @@ from tests.support.service import Served
 from tests.support.standby import Twins
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.long
+
 REPLICAS: Final = 3
 CLIENTS: Final = 8
 ROUNDS: Final = 10  # each crashes PostgreSQL once and kills 5 servers

@@ -5,6 +5,8 @@ import pytest
 
 from tests.support.reporters import LAWS, World, turned, watched
 
+pytestmark = pytest.mark.long
+
 RUNS, DECISIONS = 100, 3000
 EQUAL = {
     **{law: World(law) for law in LAWS},

@@ -33,6 +33,8 @@ from tests.support.journals import Slow
 from tests.support.postgres import Cluster, connect
 from tests.support.service import Served
 
+pytestmark = pytest.mark.long
+
 runner = CliRunner()
 FIRST_SCHEMA = """
 CREATE TABLE journal (

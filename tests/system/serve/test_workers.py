@@ -25,6 +25,8 @@ from belated.serve.store.verify import verify
 from tests.support.service import NO_TLS, Served
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.long
+
 WORKERS = 3
 
 

@@ -14,6 +14,8 @@ from tests.support.betting import difference_bet
 from tests.support.watched_games import play
 from tests.support.watched_pairs import whole
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("steady", [0, 60])
 @pytest.mark.parametrize("tuning", TUNINGS, ids=repr)
