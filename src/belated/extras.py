@@ -1,15 +1,16 @@
-"""Hints for missing optional libraries."""
+"""Hints for missing optional libraries. They name a command that works for how Belated was installed."""
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+NAME = (__package__ or "belated").replace("_", "-")  # belated-client has this module too
 
 
 def missing(module: str | None, *extras: str) -> str:
-    """What to say when a library is missing that one of Belated's extras installs.
-
-    Belated is in no package index, so the command is one that works in a clone.
-
-    >>> print(missing("httpx", "client"))
-    httpx is missing. Install it with `pip install '.[client]'` in Belated's folder.
-    """
-    return f"{module} is missing. Install it with `pip install '.[{','.join(extras)}]'` in Belated's folder."
+    """What to say when a library is missing that one of Belated's extras installs."""
+    return f"{module} is missing. Install it with `{command(*extras)}`."
 
 
 def missing_package(package: str) -> str:
@@ -18,4 +19,54 @@ def missing_package(package: str) -> str:
     >>> print(missing_package("river"))
     river is missing. Install it with `pip install river`.
     """
-    return f"{package} is missing. Install it with `pip install {package}`."
+    return f"{package} is missing. Install it with `{_installer()} install {package}`."
+
+
+def command(*extras: str) -> str:
+    """The command that adds extras to this installation."""
+    wanted = f"[{','.join(extras)}]" if NAME == "belated" else ""  # belated-client has no extras
+    package = Path(__file__).parent
+    clone = package.parents[1]
+    if package == clone / "src" / "belated" and (clone / "pyproject.toml").is_file():
+        return f"{_installer()} install -e {shlex.quote(f'{clone}{wanted}')}"
+    return f"{_installer()} install {shlex.quote(requirement(wanted, json.loads(_record('direct_url.json') or '{}')))}"
+
+
+def requirement(wanted: str, source: dict[str, Any]) -> str:
+    """The requirement that names this installation, with the extras that are wanted.
+
+    `source` is the file direct_url.json, which pip writes unless a package comes from a registry.
+
+    >>> requirement("[lab]", {})
+    'belated[lab]'
+    >>> requirement("[lab]", {"url": "https://127.0.0.1/b.git", "vcs_info": {"vcs": "git", "commit_id": "e2f4"}})
+    'belated[lab] @ git+https://127.0.0.1/b.git@e2f4'
+    """
+    url = source.get("url", "")
+    if "vcs_info" in source:
+        vcs = source["vcs_info"]
+        folder = f"#subdirectory={source['subdirectory']}" if "subdirectory" in source else ""
+        return f"{NAME}{wanted} @ {vcs['vcs']}+{url}@{vcs['commit_id']}{folder}"
+    if not url.startswith("file:"):
+        return f"{NAME}{wanted} @ {url}" if url else f"{NAME}{wanted}"
+    from urllib.parse import urlsplit  # noqa: PLC0415
+    from urllib.request import url2pathname  # noqa: PLC0415  # slow to load
+
+    path = url2pathname(urlsplit(url).path)
+    # If the folder or the wheel is gone, pip takes what is installed and adds only what the extras need.
+    return f"{path}{wanted}" if Path(path).exists() else f"{NAME}{wanted}"
+
+
+def _installer() -> str:
+    """An environment that uv has made has no pip."""
+    return "uv pip" if _record("INSTALLER").strip() == "uv" else "pip"
+
+
+def _record(name: str) -> str:
+    """A file that the installer has written about this package."""
+    from importlib.metadata import PackageNotFoundError, distribution  # noqa: PLC0415  # slow to load
+
+    try:
+        return distribution(NAME).read_text(name) or ""
+    except PackageNotFoundError:
+        return ""

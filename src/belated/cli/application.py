@@ -4,16 +4,14 @@ import shutil
 import sys
 from typing import Annotated, NoReturn, final
 
-from belated.extras import missing
+from belated.extras import command, missing
 
 try:
     import typer
     from rich.console import Console, ConsoleDimensions
     from rich.text import Text
 except ModuleNotFoundError as error:
-    raise SystemExit(
-        f"{missing(error.name, 'lab')} For the service alone, `pip install '.[serve]'` is enough."
-    ) from None
+    raise SystemExit(f"{missing(error.name, 'lab')} For the service alone, `{command('serve')}` is enough.") from None
 
 import belated as package
 from belated.errors import BelatedError

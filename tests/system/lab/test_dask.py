@@ -278,7 +278,7 @@ def test_an_address_that_nobody_answers(address: str, tmp_path: Path, capsys: An
 def test_a_missing_library_is_told(capsys: Any, monkeypatch: Any) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     error = fails(capsys, monkeypatch, "--rounds", "100", "--dask", "local")
-    assert "distributed is missing. Install it with `pip install '.[dask]'` in Belated's folder." in error
+    assert f"distributed is missing. Install it with `pip install -e '{ROOT}[dask]'`." in error
 
 
 def copy_of_belated(folder: Path, version: str) -> str:

@@ -331,7 +331,7 @@ def test_the_url_says_otherwise(database: str) -> None:
 
 def test_a_missing_library_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stores, "find_spec", lambda _: None)
-    with pytest.raises(InvalidInput, match=r"psycopg is missing\. .*pip install '\.\[serve,postgres\]'"):
+    with pytest.raises(InvalidInput, match=r"psycopg is missing\. .*pip install -e '.*\[serve,postgres\]'"):
         open_journal("postgresql:///any")
 
 
