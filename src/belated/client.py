@@ -1,6 +1,9 @@
 """`Client` and `AsyncClient` ask a Belated service for decisions and tell it their outcomes.
 
 Both run the same flows. A flow is a generator. It yields requests to send and seconds to sleep, and returns the answer.
+
+The distribution belated-client has this module too, and those that it imports, in a package of another name. So the
+imports are relative.
 """
 
 import asyncio
@@ -17,12 +20,12 @@ from urllib.parse import quote
 try:
     import httpx
 except ModuleNotFoundError as error:
-    from belated.extras import missing
+    from .extras import missing
 
     raise ModuleNotFoundError(missing("httpx", "client")) from error
 
-from belated.errors import InvalidInput, ServiceError
-from belated.scalars import as_float
+from .errors import InvalidInput, ServiceError
+from .scalars import as_float
 
 T = TypeVar("T")
 RETRIES: Final = 6
