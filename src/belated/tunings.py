@@ -63,6 +63,14 @@ class RootTuning(Tuning):
     scale: float
     elementwise = True
 
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        if cls.rates is not RootTuning.rates:
+            raise InvalidInput(
+                f"{cls.__name__} changes the rates of {cls.__mro__[1].__name__}, which are compiled. Inherit from "
+                "belated.tunings.Tuning"
+            )
+
     def rates(
         self, n_arms: int, round: int, outstanding: int, backlog: int, sqrt: SquareRoot = math.sqrt
     ) -> tuple[float, float]:

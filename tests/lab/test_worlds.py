@@ -1,5 +1,6 @@
 """`lab.play` in worlds whose delays or losses are not fixed beforehand. Compiled games equal ask and tell."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,28 @@ def test_feedback_that_is_the_same_for_all_arms_is_the_ordinary_game(name: str) 
 
 @pytest.mark.parametrize("tuning", [Simple(), AdaptiveExp3()])
 def test_tunings_without_a_compiled_world_play_through_ask_and_tell(tuning: Tuning) -> None:
+    problem = coins(WORLDS["by both"], 300)
+    np.testing.assert_array_equal(
+        lab.play(tuning, problem, [1]).expected, lab.play(ftrl(tuning), problem, [1]).expected
+    )
+
+
+class Doubled(Tsallis):  # type: ignore[misc]
+    """Other rates, which the kernel for Tsallis does not know."""
+
+    def rates(self, n_arms: int, round: int, outstanding: int, backlog: int, sqrt: Any = math.sqrt) -> Any:
+        return 2 * sqrt(round), sqrt(1 + backlog)
+
+
+class Halved(Exp3):  # type: ignore[misc]
+    """The same for Exp3."""
+
+    def rates(self, n_arms: int, round: int, outstanding: int, backlog: int, sqrt: Any = math.sqrt) -> Any:
+        return sqrt(round) / 2, sqrt(1 + backlog)
+
+
+@pytest.mark.parametrize("tuning", [Doubled(), Halved(0.1)], ids=["Tsallis", "Exp3"])
+def test_a_subclass_of_a_compiled_tuning_has_its_own_rates(tuning: Tuning) -> None:
     problem = coins(WORLDS["by both"], 300)
     np.testing.assert_array_equal(
         lab.play(tuning, problem, [1]).expected, lab.play(ftrl(tuning), problem, [1]).expected

@@ -9,7 +9,7 @@ import pytest
 
 from belated import FTRL
 from belated.errors import ImproperRule, InvalidInput
-from belated.tunings import AdaptiveExp3, Advanced, Exp3, Simple, Tsallis, Tuning, schedule
+from belated.tunings import AdaptiveExp3, Advanced, Exp3, Means, Shadow, Simple, Tsallis, Tuning, schedule
 from tests.support.catalogue import TUNINGS, Own
 from tests.support.oracles import rates_of
 
@@ -251,3 +251,17 @@ class Counting(Tuning):
 def test_a_rule_with_a_memory_is_refused() -> None:
     with pytest.raises(ImproperRule, match="may depend on nothing but their arguments"):
         schedule(Counting(), 3, [2] * 40)
+
+
+@pytest.mark.parametrize("kind", [Means, Shadow, Advanced])
+def test_rates_that_are_compiled_cannot_be_changed_by_a_subclass(kind: Any) -> None:
+    """A kernel would go on with the rates of its parent."""
+
+    def rates(_self: Any, _n_arms: int, round: int, *_counts: int) -> tuple[float, float]:
+        return math.sqrt(round), 1.0
+
+    with pytest.raises(InvalidInput, match=f"Mine changes the rates of {kind.__name__}.*Inherit from .*Tuning"):
+        type("Mine", (kind,), {"rates": rates})
+    with pytest.raises(InvalidInput, match="Mine changes the rates"):
+        type("Mine", (type("Mixin", (), {"rates": rates}), kind), {})
+    assert isinstance(type("Mine", (kind,), {})(), kind)

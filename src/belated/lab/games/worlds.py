@@ -21,8 +21,9 @@ from belated.learner.decisions import MakeLearner
 from belated.learner.ftrl import FTRL
 from belated.learner.state import blank, blank_bets, blank_ledger
 from belated.proper import proper_patience, proper_rates
-from belated.tunings import Exp3, RootTuning, Tsallis, Tuning, schedule
+from belated.tunings import Advanced, Exp3, Means, RootTuning, Shadow, Tsallis, Tuning, schedule
 
+COMPILED = (Means, Shadow, Advanced, Tsallis, Exp3)  # a subclass may have other rates, which depend on what is played
 AT_ONCE = 1000  # rounds of an interpreted game, so that it notices Ctrl-C and shows its progress
 
 
@@ -31,7 +32,7 @@ def game_of(
 ) -> tuple[Game, Iterator[Floats]]:
     """The game of a player, and blocks for it. If losses react, the game itself fills the blocks in."""
     if isinstance(player, Tuning):
-        if problem.has_fixed_losses and problem.n_arms > 1 and isinstance(player, RootTuning | Tsallis | Exp3):
+        if problem.has_fixed_losses and problem.n_arms > 1 and type(player) in COMPILED:
             game = CompiledFeedback(player, problem, seed)
             return game, game.blocks()
         tuning = player
