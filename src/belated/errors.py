@@ -96,3 +96,7 @@ class UnfinishedWarning(UserWarning):
 
 class MismatchWarning(UserWarning):
     """A learner's `distribution()` does not fit the arms that it draws, so its expected regret means nothing."""
+
+
+class SharedRandomnessWarning(UserWarning):
+    """A game drew random numbers that all of Python shares, so its seed does not give the same result again."""

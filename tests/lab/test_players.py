@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from belated import FTRL, Decision, baselines, bounds, cli, lab
 from belated.cli.lab import split_algorithms
-from belated.errors import GameError, ImproperRule, InvalidInput
+from belated.errors import GameError, ImproperRule, InvalidInput, SharedRandomnessWarning
 from belated.lab.algorithms import setting_of
 from belated.lab.comparisons.compare import compare
 from belated.tunings import Advanced, Exp3, Means, Shadow, Simple, Tsallis, Tuning
@@ -377,13 +377,47 @@ def test_an_algorithm_must_give_a_player() -> None:
             lab.play(wrong, WAVE, 1)
 
 
+class DrawsFromNumPy(Mine):
+    """Draws from the generator that all of NumPy shares."""
+
+    def ask(self) -> Decision:
+        np.random.random()  # noqa: NPY002
+        return super().ask()
+
+
+class DrawsFromPython(Mine):
+    """Draws from the generator that all of Python shares."""
+
+    def ask(self) -> Decision:
+        random.random()  # noqa: S311  (a simulation)
+        return super().ask()
+
+
+@pytest.mark.parametrize(
+    ("player", "module"), [(DrawsFromNumPy, r"numpy\.random"), (DrawsFromPython, "random")], ids=["NumPy", "Python"]
+)
+@pytest.mark.parametrize(
+    "play",
+    [
+        lambda player: lab.play(player, WAVE, 2, workers=2),
+        lambda player: lab.compare(lab.Comparison([player, "means"], rounds=20, arms=3, seeds=2)),
+        lambda player: lab.sweep({"algorithms": ["means", player], "rounds": 20, "arms": 3, "seeds": 2}),
+    ],
+    ids=["play", "compare", "sweep"],
+)
+def test_random_numbers_that_all_share_are_told(player: Any, module: str, play: Callable[[Any], Any]) -> None:
+    message = f"^{player.__name__}: random numbers of the module {module} were drawn"
+    with pytest.warns(SharedRandomnessWarning, match=message) as told:
+        play(player)
+    assert [warning.filename for warning in told] == [__file__]
+
+
 # Files
 
 
 SOURCE = '''
 """Players of mine."""
 
-import math
 from dataclasses import dataclass
 
 from belated import FTRL, lab

@@ -89,8 +89,9 @@ def tell(message: str) -> None:
 
 @contextmanager
 def without_warnings() -> Iterator[None]:
-    """No warnings of the lab. What is printed below the table says the same."""
+    """No warnings of the lab. What is printed below the table says the same. Other warnings are printed as a line."""
     with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: tell(f"Warning. {message}")
         for kind in (MismatchWarning, UnfinishedWarning):
             warnings.simplefilter("ignore", kind)
         yield

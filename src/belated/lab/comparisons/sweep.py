@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from belated import bounds
 from belated.arrays import Floats, Integers
-from belated.lab.algorithms import Algorithm
+from belated.lab.algorithms import BY_NAME, Algorithm
 from belated.lab.comparisons import finished_games
 from belated.lab.comparisons.comparison import Comparison
 from belated.lab.comparisons.fingerprint import fingerprint_of
@@ -18,6 +18,7 @@ from belated.lab.comparisons.results import Results
 from belated.lab.comparisons.row import row_of
 from belated.lab.games.curves import default_checkpoints
 from belated.lab.games.play import Watch, check_players, play_game, warm_up
+from belated.lab.games.shared_randomness import watched_randomness
 from belated.lab.games.threads import run_all, watched
 from belated.lab.problems.problem import Problem
 from belated.progress import Progress
@@ -69,10 +70,12 @@ def on_threads(workers: int) -> Run:
         def watch(blocks: Iterator[Floats]) -> Iterator[Floats]:
             return watched(blocks, progress, stop)
 
-        def one(game: Game) -> None:
+        def play_one(game: Game) -> None:
             finish(game, play_whole(games[game], problems[game.comparison], game.seed, watch))
 
-        run_all(one, games, workers, stop)
+        theirs = dict.fromkeys(game.algorithm for game, one in games.items() if BY_NAME.get(game.algorithm) is not one)
+        with watched_randomness(", ".join(theirs) or "the games", stacklevel=7):
+            run_all(play_one, games, workers, stop)
 
     return run
 

@@ -20,6 +20,7 @@ from belated.lab.games.curves import Curves, Played, as_checkpoints, curves_of, 
 from belated.lab.games.interpreted import Driver
 from belated.lab.games.mismatch import warn_of, warning_of
 from belated.lab.games.seeds import as_seeds
+from belated.lab.games.shared_randomness import watched_randomness
 from belated.lab.games.threads import run_all, watched
 from belated.lab.problems.delays import NoDelay
 from belated.lab.problems.losses import Deterministic, Wave
@@ -70,7 +71,10 @@ def play(
 
     warm_up()
     stop = threading.Event()
-    with Progress(algorithm.name, len(numbers) * problem.n_rounds) as progress:
+    with (
+        watched_randomness(algorithm.name, stacklevel=4),
+        Progress(algorithm.name, len(numbers) * problem.n_rounds) as progress,
+    ):
 
         def one(seed: int) -> Result:
             return play_game(algorithm, problem, seed, at, lambda blocks: watched(blocks, progress, stop))[0]
