@@ -96,9 +96,27 @@ def truth(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def as_numbers(values: Any) -> Floats:
+    """Real numbers in an array. Text is none, and no number may be masked."""
+    try:
+        array = np.asarray(values)
+    except ValueError as error:  # rows of different lengths
+        raise InvalidInput(str(error)) from None
+    if array.dtype.kind not in "fiubO":
+        raise InvalidInput(f"they have the type {array.dtype}")
+    if np.ma.is_masked(values):
+        raise InvalidInput("some are masked. Use filled() to say what they are")
+    try:
+        return np.asarray(array, np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(str(error)) from None
+
+
 def as_delays(delays: ArrayLike) -> Integers:
     """Delays d_1..d_n."""
     array = np.asarray(delays)
+    if np.ma.is_masked(delays):
+        raise InvalidInput("some delays are masked. Use filled(lab.NEVER) if they never come")
     if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
         raise InvalidInput(f"delays must be a non-empty sequence of whole numbers, got {delays!r:.80}")
     if array.min() < 0:

@@ -156,12 +156,16 @@ BAD = math.nan, math.inf, -math.inf
         ([[1.0, 0.0, 0.0]], "must be 3 probabilities, one for each arm"),
         (np.full((3, 3), 1 / 3), "must be 3 probabilities, one for each arm"),
         ("abc", "must be 3 probabilities, one for each arm"),
+        (["1.0", "0.0", "0.0"], "must be 3 probabilities, one for each arm"),
+        ([1 + 1j, 0, 0], "must be 3 probabilities, one for each arm"),
+        ({0: 1.0, 1: 0.0, 2: 0.0}, "must be 3 probabilities, one for each arm"),
+        ((p for p in (1.0, 0.0, 0.0)), "must be 3 probabilities, one for each arm"),
         (None, "must be 3 probabilities, one for each arm"),
         ([0.0, 0.5, 0.5], r"it drew arm 0, which has probability 0 in its distribution"),
     ],
 )
 def test_what_is_no_distribution_is_refused(said: Any, message: str) -> None:
-    with pytest.raises(InvalidInput, match=f"^function, seed 0.*{message}"):
+    with pytest.raises(InvalidInput, match=f"^function, seed 0, round 1: .*{message}"):
         play(said, 0)
 
 
@@ -179,7 +183,7 @@ def test_any_three_probabilities_will_do(said: Any) -> None:
 @pytest.mark.parametrize("arm", [-1, 3, 1.0, True, None, "1", math.nan, np.int64(3), np.float64(1)])
 def test_an_arm_is_a_whole_number_of_the_game(arm: Any) -> None:
     with pytest.raises(
-        InvalidInput, match="function, seed 0: the arm of a decision must be a whole number from 0 to 2"
+        InvalidInput, match="function, seed 0, round 1: the arm of a decision must be a whole number from 0 to 2"
     ):
         play([0.2, 0.6, 0.2], arm)
 
@@ -209,7 +213,13 @@ def test_the_round_of_the_error_is_the_round_of_the_fault() -> None:
 
 @pytest.mark.parametrize(
     ("decision", "message"),
-    [(3, "ask must return a belated.Decision"), (None, "ask must return"), (Decision(2, 0, 1.0), "has the round 2")],
+    [
+        (3, "ask must return a belated.Decision"),
+        (None, "ask must return"),
+        (Decision(2, 0, 1.0), "has the round 2"),
+        (Decision("1", 0, 1.0), "has the round '1'"),  # type: ignore[arg-type]
+        (Decision(np.array([1, 1]), 0, 1.0), r"has the round array\(\[1, 1\]\)"),  # type: ignore[arg-type]
+    ],
 )
 def test_a_decision_must_be_the_next_one(decision: Any, message: str) -> None:
     class Wrong(Player):

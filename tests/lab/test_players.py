@@ -1,6 +1,7 @@
 """What may play, under which name, and what is refused with the fix."""
 
 import copy
+import math
 import random
 import sys
 import textwrap
@@ -101,8 +102,9 @@ def test_names_that_are_derived_are_unique() -> None:
         InvalidInput, match=r"compared once only, got Shadow\(\), Shadow\(\)\. For another name use lab.named"
     ):
         lab.Comparison([Shadow(), Shadow()])
-    with pytest.raises(InvalidInput, match="the name of an algorithm must be a text"):
-        lab.named("", Mine)
+    for wrong in ("", "two\nlines"):
+        with pytest.raises(InvalidInput, match="the name of an algorithm must be a text"):
+            lab.named(wrong, Mine)
 
 
 def test_a_tuning_of_mine_has_its_certificate_as_the_bound() -> None:
@@ -168,7 +170,7 @@ def test_games_that_share_a_learner_or_random_numbers_are_refused() -> None:
             with pytest.raises(InvalidInput, match="gave two games the same learner, or two learners with one random"):
                 lab.play(player, WAVE, 2, workers=workers)
     untouched = Counter()
-    with pytest.raises(InvalidInput, match=r"seed 1: .*A learner plays one game only") as caught:
+    with pytest.raises(InvalidInput, match=r"seed 1, round 1: .*A learner plays one game only") as caught:
         lab.play(lambda _n_arms, _seed: untouched, WAVE, 2)
     assert "has the round 301" in str(caught.value)
 
@@ -377,6 +379,21 @@ def test_an_algorithm_must_give_a_player() -> None:
             lab.play(wrong, WAVE, 1)
 
 
+@pytest.mark.parametrize(
+    ("bound", "message"),
+    [
+        (lambda _: 1 / 0, r"failed \(ZeroDivisionError"),
+        (lambda _: "3", "must be a number, or None if there is none, got '3'"),
+        (lambda _: math.nan, "must be a number, or None if there is none, got nan"),
+        (lambda _: np.ones(2), "must be a number, or None if there is none, got array"),
+    ],
+)
+def test_a_bound_is_a_number_or_none(bound: Any, message: str) -> None:
+    wrong = lab.Algorithm("wrong", "-", "-", "nothing", "-", lambda _: Simple(), bound)
+    with pytest.raises((InvalidInput, GameError), match=f"wrong, seed 0: its bound {message}"):
+        compare(lab.Comparison([wrong], arms=2, rounds=5, seeds=1))
+
+
 class DrawsFromNumPy(Mine):
     """Draws from the generator that all of NumPy shares."""
 
@@ -418,6 +435,7 @@ def test_random_numbers_that_all_share_are_told(player: Any, module: str, play: 
 SOURCE = '''
 """Players of mine."""
 
+import math
 from dataclasses import dataclass
 
 from belated import FTRL, lab

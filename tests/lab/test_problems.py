@@ -186,17 +186,41 @@ def test_an_empty_cell_of_a_delays_file_means_never(tmp_path: Path) -> None:
         assert draw(lab.DelaysFile(tmp_path / "delays.csv"), n=3).tolist() == [3, lab.NEVER, 0]
 
 
+def test_a_delay_in_a_file_that_is_too_large_means_never(tmp_path: Path) -> None:
+    (tmp_path / "delays.csv").write_text("delay\n1e30\ninf\n2\n")
+    assert draw(lab.DelaysFile(tmp_path / "delays.csv"), n=3).tolist() == [lab.NEVER, lab.NEVER, 2]
+
+
+def test_an_array_that_is_given_may_be_used_again() -> None:
+    """A caller may fill the same array for the next problem."""
+    losses, delays, payoffs = np.full((20, 4), 0.5), np.full(20, 3), np.full((2, 2), 0.5)
+    problem, duel = lab.Problem(lab.GivenLosses(losses), lab.GivenDelays(delays), 4, 20), lab.Duel(payoffs)
+    for array in (losses, delays, payoffs):
+        array[:] = 9
+    assert (np.vstack(list(problem.loss_blocks(1, problem.draw_delays(1)))) == 0.5).all()
+    assert (problem.draw_delays(1) == 3).all()
+    assert (np.asarray(duel.first) == 0.5).all()
+
+
 def test_bad_files_are_refused_with_their_name(tmp_path: Path) -> None:
     (tmp_path / "text.csv").write_text("delay\nsoon\n")
     (tmp_path / "wide.csv").write_text("a,b\n1,2\n")
     (tmp_path / "half.csv").write_text("delay\n0.5\n")
     (tmp_path / "broken.npy").write_text("no array")
     (tmp_path / "bare.csv").write_text("5\n7\n9\n")
+    (tmp_path / "before.csv").write_text("delay\n1\n-inf\n")
+    np.save(tmp_path / "square.npy", np.ones((2, 2)))
+    np.save(tmp_path / "complex.npy", np.ones(2) + 1j)
+    np.save(tmp_path / "words.npy", np.array(["1", "2"]))
     for name, reason in [
         ("text.csv", "every cell must be a number"),
         ("wide.csv", "no column 'delay'. The columns are a, b"),
         ("half.csv", "whole numbers"),
         ("broken.npy", "not a readable .npy file"),
+        ("before.csv", "whole numbers of rounds from 0, got -inf"),
+        ("square.npy", r"one column is needed, got an array of the shape \(2, 2\)"),
+        ("complex.npy", "every cell must be a number"),
+        ("words.npy", "every cell must be a number"),
         ("missing.csv", "No such file"),
         ("bare.csv", "the first line must name the columns, got 5"),
         ("delays.xlsx", "must end in .csv, .parquet or .npy"),
@@ -221,6 +245,13 @@ def test_bad_problems_are_refused() -> None:
         lambda: lab.Bernoulli(mean=0.5, means=[0.5, 0.2]),
         lambda: matrix(lab.Bernoulli(means=[0.5, 0.2])),
         lambda: lab.Fixed(2.5),  # type: ignore[arg-type]
+        lambda: lab.Geometric("5"),  # type: ignore[arg-type]
+        lambda: lab.Pareto("1"),  # type: ignore[arg-type]
+        lambda: lab.Lost("0.1"),  # type: ignore[arg-type]
+        lambda: lab.Held("0.1"),  # type: ignore[arg-type]
+        lambda: lab.Constrained(growth="2"),  # type: ignore[arg-type]
+        lambda: lab.Shifting(gap="0.1"),  # type: ignore[arg-type]
+        lambda: lab.Sine(period=1e-310),  # its sine would be that of infinity
         lambda: lab.Wave(half_period=0),
         lambda: lab.Sine(period=-1.0),
         lambda: lab.Constrained(gap=2.0),
@@ -239,6 +270,12 @@ def test_bad_problems_are_refused() -> None:
         lambda: lab.Replicated(lab.NoDelay(), lag=2.5),  # type: ignore[arg-type]
         lambda: lab.GivenLosses(np.array([[0.5, 2.0]])),
         lambda: lab.GivenLosses(np.array([0.5])),
+        lambda: lab.GivenLosses([["a", "b"]]),  # type: ignore[arg-type]
+        lambda: lab.GivenLosses([["0.1", "0.2"]]),  # type: ignore[arg-type]
+        lambda: lab.GivenLosses([[0.1, 0.2], [0.3]]),  # type: ignore[arg-type]
+        lambda: lab.GivenLosses(np.array([[0.5 + 1j, 0.5]])),
+        lambda: lab.GivenLosses(np.ma.array([[0.1, 0.9]], mask=[[True, False]])),
+        lambda: lab.GivenDelays(np.ma.array([1, 2], mask=[True, False])),
         lambda: lab.GivenDelays(np.array([-1])),
         lambda: lab.Problem(lab.Wave(), lab.NoDelay(), n_arms=0),
         lambda: lab.Problem(lab.Wave(), lab.NoDelay(), n_rounds=0),
@@ -275,6 +312,8 @@ def test_rules_of_your_own_are_checked_before_they_are_played() -> None:
         (Odd(np.zeros((20, 3))), "wrong shape"),
         (Odd(np.full((20, 4), 1.5)), r"outside \[0, 1\]"),
         (Odd(np.full((20, 4), np.nan)), r"outside \[0, 1\]"),
+        (Odd(np.full((20, 4), "a")), "not numbers"),
+        (Odd(np.ma.array(np.zeros((20, 4)), mask=True)), "not numbers .* masked"),
     ]:
         with pytest.raises(InvalidInput, match=message):
             lab.play(Simple(), lab.Problem(losses, lab.NoDelay(), 4, 20), [1])

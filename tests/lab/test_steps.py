@@ -277,6 +277,25 @@ class TwoRounds(lab.Losses):
         raise KeyError("l")
 
 
+class NoMeans(lab.Losses):
+    """Fails to say its means."""
+
+    def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Any:
+        yield np.zeros((n_rounds, n_arms))
+
+    def mean_blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Any:
+        raise KeyError("m")
+
+
+class Spoils(lab.Feedback):
+    """Changes the losses themselves in place of what is reported."""
+
+    def blocks(self, losses: Any, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Any:
+        for block in losses:
+            block *= 0.5  # noqa: PLW2901
+            yield lab.Reports(np.zeros(block.shape, int), block)
+
+
 def test_a_crash_in_a_rule_says_where() -> None:
     for problem, message in (
         (reacting(breaks), r"breaks .*seed 4: it failed to give the losses after round 3 \(ZeroDivisionError: "),
@@ -284,8 +303,10 @@ def test_a_crash_in_a_rule_says_where() -> None:
             lab.Problem(TwoRounds(), lab.Fixed(1), 3, 9),
             r"seed 4: it failed to give the losses after round 2 \(KeyError",
         ),
+        (lab.Problem(NoMeans(), lab.Fixed(1), 3, 9), r"seed 4: it failed to give the means \(KeyError: 'm'\)"),
+        (coins(Spoils()), r"Spoils .*seed 4: it failed to give reports \(ValueError: .*read-only"),
         (coins(NoDraw()), r"NoDraw .*seed 4: it failed to draw the delays \(KeyError: 'd'\)"),
     ):
         with pytest.raises(GameError, match=message) as caught:
             lab.play("zs20-simple", problem, [4])
-        assert isinstance(caught.value.__cause__, ZeroDivisionError | KeyError)
+        assert isinstance(caught.value.__cause__, ZeroDivisionError | KeyError | ValueError)

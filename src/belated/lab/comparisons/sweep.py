@@ -1,15 +1,17 @@
 """Many games, of one or several comparisons, in threads or on Dask. Each is kept when it ends."""
 
 import hashlib
+import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from belated import bounds
 from belated.arrays import Floats, Integers
-from belated.lab.algorithms import BY_NAME, Algorithm
+from belated.errors import BelatedError, GameError, InvalidInput
+from belated.lab.algorithms import BY_NAME, Algorithm, Setting
 from belated.lab.comparisons import finished_games
 from belated.lab.comparisons.comparison import Comparison
 from belated.lab.comparisons.fingerprint import fingerprint_of
@@ -22,6 +24,7 @@ from belated.lab.games.shared_randomness import watched_randomness
 from belated.lab.games.threads import run_all, watched
 from belated.lab.problems.problem import Problem
 from belated.progress import Progress
+from belated.scalars import as_float
 from belated.validation import whole_number
 
 
@@ -47,7 +50,21 @@ def play_whole(algorithm: Algorithm, problem: Problem, seed: int, watch: Watch =
     if not problem.is_fixed:  # bounds are proven for such problems
         return FinishedGame(played, seconds, None, None)
     lower = _lower_bound(problem.n_arms, setting.drawn_delays) if algorithm.has_lower_bound else None
-    return FinishedGame(played, seconds, algorithm.bound(setting), lower)
+    return FinishedGame(played, seconds, _bound(algorithm, setting), lower)
+
+
+def _bound(algorithm: Algorithm, setting: Setting) -> float | None:
+    """What the algorithm says is proven for this game."""
+    where = f"{algorithm.name}, seed {setting.seed}: its bound"
+    try:
+        bound: Any = algorithm.bound(setting)
+    except BelatedError:  # says what is wrong
+        raise
+    except Exception as error:
+        raise GameError(f"{where} failed ({type(error).__name__}: {error})") from error
+    if bound is not None and math.isnan(as_float(bound)):
+        raise InvalidInput(f"{where} must be a number, or None if there is none, got {bound!r:.80}")
+    return None if bound is None else float(bound)
 
 
 _lower_bounds: dict[tuple[int, bytes], float] = {}  # all algorithms play with the same delays

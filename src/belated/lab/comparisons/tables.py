@@ -13,6 +13,10 @@ SPECIAL = {character: rf"\{character}" for character in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "\n": " ",
 }
 
 
@@ -112,8 +116,8 @@ def escaped(text: str) -> str:
 
 
 def _number(value: float | None) -> str:
-    text = short(value)
-    return "--" if text == "-" else f"${text.replace(',', '{,}')}$"
+    text = short(value).replace(",", "{,}").replace("inf", r"\infty")
+    return "--" if text == "-" else f"${text}$"
 
 
 def _measured(mean: float, half: float, *, is_best: bool) -> str:

@@ -15,6 +15,7 @@ from belated.learner.ftrl import check_plain
 from belated.scalars import as_float
 from belated.validation import whole_number
 
+REAL = "fiubO"  # kinds of arrays. The objects may be numbers
 TELLS = {"loss": "tell", "sum": "tell_sum", "vector": "tell_vector"}  # the method for each kind of feedback
 
 
@@ -27,6 +28,7 @@ class Guarded:
 
     def __init__(self, make: MakeLearner, n_arms: int, seed: int, name: str) -> None:
         self.name, self.seed, self.n_arms, self.t = name, seed, n_arms, 0  # t rounds are decided
+        self.has_begun = False
         try:
             self.learner: Any = make(n_arms, seed)
         except BelatedError:  # says what is wrong
@@ -53,7 +55,7 @@ class Guarded:
 
     def refusal(self, what: str) -> InvalidInput:
         """The error for a learner that breaks the rules of the game."""
-        where = f", round {self.t + 1}" if self.t else ""
+        where = f", round {self.t + 1}" if self.has_begun else ""
         return InvalidInput(f"{self.name}, seed {self.seed}{where}: {what}")
 
     def failure(self, error: Exception, what: str) -> GameError:
@@ -67,6 +69,7 @@ class Guarded:
 
     def begin(self, n_rounds: int) -> None:
         """Make room for the decisions of a block of rounds."""
+        self.has_begun = True
         self.x = np.empty((n_rounds, self.n_arms)) if self.has_distribution else None
         self.arms, self.probabilities = np.empty(n_rounds, np.int64), np.full(n_rounds, np.nan)
 
@@ -79,8 +82,9 @@ class Guarded:
             raise self.failure(error, f"it failed to decide round {self.t + 1}") from error
         if self.x is not None:
             try:
-                is_whole = len(x) == self.n_arms
-                self.x[row] = x
+                given = np.asarray(x)
+                is_whole = given.shape == (self.n_arms,) and given.dtype.kind in REAL
+                self.x[row] = given if is_whole else np.nan
             except (TypeError, ValueError):  # not an array of numbers
                 is_whole = False
             if not is_whole:
@@ -108,7 +112,11 @@ class Guarded:
         except AttributeError:
             what = f"ask must return a belated.Decision(round, arm, probability), got {decision!r:.80}"
             raise self.refusal(what) from None
-        if round != self.t + 1:
+        try:
+            is_next = bool(round == self.t + 1)
+        except (TypeError, ValueError):  # such as an array of several numbers
+            is_next = False
+        if not is_next:
             raise self.refusal(
                 f"its decision has the round {round!r}. Decisions are numbered from 1. A learner plays one game only, "
                 "so make a new one for each seed"

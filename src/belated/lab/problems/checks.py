@@ -12,6 +12,7 @@ from belated.errors import BelatedError, GameError, InvalidInput
 from belated.lab.problems.delays import NEVER
 from belated.lab.problems.feedback import Feedback
 from belated.lab.problems.losses import Losses
+from belated.validation import as_numbers
 
 
 def is_our_own(rule: Any) -> bool:
@@ -25,14 +26,14 @@ def checked_blocks(rule: Losses, blocks: Iterator[Floats], what: str, n_arms: in
     """The same blocks. Refuses what does not fit."""
     rows, is_trusted = 0, is_our_own(rule)
     for block in blocks:
-        shape = np.shape(block)
+        if not is_trusted:
+            block = _as_floats(rule, block, what, rows)  # noqa: PLW2901
+        shape = block.shape
         rows += shape[0] if shape else 0
         if len(shape) != 2 or shape[1] != n_arms or not shape[0] > 0 or rows > n_rounds:
             raise InvalidInput(f"{rule!r:.80} gave {what} of the wrong shape {shape} up to round {rows}")
-        if not is_trusted:
-            block = _as_floats(rule, block, what, rows)  # noqa: PLW2901
-            if not (block.min() >= 0 and block.max() <= 1):
-                raise InvalidInput(f"{rule!r:.80} gave {what} outside [0, 1] up to round {rows}")
+        if not is_trusted and not (block.min() >= 0 and block.max() <= 1):
+            raise InvalidInput(f"{rule!r:.80} gave {what} outside [0, 1] up to round {rows}")
         yield block
     if rows != n_rounds:
         raise InvalidInput(f"{rule!r:.80} gave {what} for {rows} of {n_rounds} rounds")
@@ -40,19 +41,24 @@ def checked_blocks(rule: Losses, blocks: Iterator[Floats], what: str, n_arms: in
 
 def _as_floats(rule: Any, block: Any, what: str, rows: int) -> Floats:
     try:
-        return np.asarray(block, np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"{rule!r:.80} gave {what} that are not numbers up to round {rows}: {error}") from None
+        return as_numbers(block)
+    except InvalidInput as error:
+        raise InvalidInput(f"{rule!r:.80} gave {what} that are not numbers after round {rows}: {error}") from None
 
 
 def checked_reports(
-    rule: Feedback, losses: Iterator[Floats], n_arms: int, n_rounds: int, generator: np.random.Generator
+    rule: Feedback, losses: Iterator[Floats], n_arms: int, n_rounds: int, generator: np.random.Generator, seed: int
 ) -> Iterator[tuple[Floats, Integers, Floats]]:
     """Losses, delays and reported losses, a block at a time. Refuses what does not fit."""
     losses, given = tee(losses)
-    is_trusted, reports = is_our_own(rule), rule.blocks(given, n_arms, n_rounds, generator)
+    is_trusted, what = is_our_own(rule), "it failed to give reports"
+    if not is_trusted:
+        given = map(_fixed, given)
+    with failures_told(rule, what, seed):
+        reports = rule.blocks(given, n_arms, n_rounds, generator)
     for block in losses:
-        report = next(reports, None)
+        with failures_told(rule, what, seed):
+            report = next(reports, None)
         try:
             given_delays, given_losses = report  # type: ignore[misc]
             delays, reported = np.asarray(given_delays), np.asarray(given_losses)
@@ -62,6 +68,13 @@ def checked_reports(
             _check_report(rule, block, delays, reported)
             delays = np.minimum(delays, NEVER).astype(np.int64)  # a number near 2**63 also means never
         yield block, delays, reported
+
+
+def _fixed(block: Floats) -> Floats:
+    """The same losses, which nobody can change."""
+    view = block.view()
+    view.flags.writeable = False
+    return view
 
 
 def _check_report(rule: Feedback, losses: Floats, delays: Integers, reported: Floats) -> None:
@@ -91,7 +104,7 @@ def blocks_told(rule: Any, what: str, seed: int, blocks: Iterator[Floats]) -> It
     while True:
         with failures_told(rule, f"it failed to give {what} after round {rows}", seed):
             block = next(blocks, None)
+            rows += 0 if block is None else len(block)
         if block is None:
             return
-        rows += len(block)
         yield block

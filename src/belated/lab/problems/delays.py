@@ -12,7 +12,8 @@ import numpy as np
 
 from belated.arrays import Integers
 from belated.errors import InvalidInput
-from belated.validation import as_delays, whole_number
+from belated.scalars import as_float
+from belated.validation import as_delays, positive_number, whole_number
 
 NEVER = 2**31 - 1
 
@@ -45,7 +46,7 @@ def _check_inside(name: str, rule: object) -> None:
 
 
 def _at_least(name: str, value: float, least: float) -> None:
-    if not least <= value < math.inf:
+    if not least <= as_float(value) < math.inf:
         raise InvalidInput(f"{name} must be at least {least}, got {value!r}")
 
 
@@ -124,8 +125,7 @@ class Pareto(Delays):
     shape: float = 0.5
 
     def __post_init__(self) -> None:
-        if not self.shape > 0:
-            raise InvalidInput(f"shape must be positive, got {self.shape!r}")
+        positive_number("shape", self.shape)
 
     def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Integers:
         return np.minimum(generator.pareto(self.shape, n_rounds), NEVER).astype(np.int64)
@@ -141,7 +141,7 @@ class Lost(Delays):
 
     def __post_init__(self) -> None:
         whole_number("d", self.d, 0)
-        if not 0 <= self.share <= 1:
+        if not 0 <= as_float(self.share) <= 1:
             raise InvalidInput(f"share must lie in [0, 1], got {self.share!r}")
 
     @property
@@ -196,7 +196,7 @@ class Held(Delays):
     until: float = 0.2
 
     def __post_init__(self) -> None:
-        if not 0 <= self.share <= self.until <= 1:
+        if not 0 <= as_float(self.share) <= as_float(self.until) <= 1:
             raise InvalidInput(f"share and until must satisfy 0 <= share <= until <= 1, got {self!r}")
 
     @property

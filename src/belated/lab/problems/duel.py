@@ -18,7 +18,7 @@ from belated.lab.problems.steps import Step, StepGame
 from belated.learner.decisions import MakeLearner
 from belated.learner.ftrl import FTRL
 from belated.tunings import Tuning
-from belated.validation import whole_number
+from belated.validation import as_numbers, whole_number
 
 
 @final
@@ -150,8 +150,8 @@ class _Against:
 
 def _losses(given: Any) -> Floats:
     try:
-        matrix = np.asarray(given, np.float64)
-    except (TypeError, ValueError):
+        matrix = as_numbers(given).copy()
+    except InvalidInput:
         matrix = np.empty(0)
     if matrix.ndim != 2 or matrix.size == 0 or not (matrix.min() >= 0 and matrix.max() <= 1):
         raise InvalidInput(f"the losses of a duel must be a matrix with numbers from 0 to 1, got {given!r:.80}")

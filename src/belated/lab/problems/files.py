@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from belated.arrays import Floats
 from belated.errors import InvalidInput
+from belated.validation import as_numbers
 
 
 def _read_table(path: Path) -> Any:
@@ -49,9 +50,9 @@ def _load(path: Path) -> NDArray[Any]:
 
 def _as_floats(path: Path, values: NDArray[Any]) -> Floats:
     try:
-        return values.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"{path}: every cell must be a number: {error}") from error
+        return as_numbers(values)
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}: every cell must be a number, but {error}") from None
 
 
 def read_matrix(path: Path) -> Floats:
@@ -62,7 +63,10 @@ def read_matrix(path: Path) -> Floats:
 def read_column(path: Path, column: str) -> Floats:
     """One column by name, or the only one. An empty cell is NaN."""
     if path.suffix == ".npy":
-        return _as_floats(path, _load(path).ravel())
+        values = _load(path)
+        if values.size != max(values.shape, default=0):
+            raise InvalidInput(f"{path}: one column is needed, got an array of the shape {values.shape}")
+        return _as_floats(path, values.ravel())
     table = _read_table(path)
     if column not in table.columns and table.width != 1:
         raise InvalidInput(f"{path}: no column {column!r}. The columns are {', '.join(table.columns)}")

@@ -16,12 +16,12 @@ from belated.validation import as_delays
 @final
 @dataclass(frozen=True, eq=False)
 class GivenDelays(Delays):
-    """An array of delays. A longer game repeats it."""
+    """An array of delays, which is copied. A longer game repeats it."""
 
     values: Integers
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", as_delays(self.values))
+        object.__setattr__(self, "values", as_delays(self.values).copy())
 
     def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Integers:
         return np.resize(self.values, n_rounds)
@@ -43,7 +43,8 @@ class DelaysFile(Delays):
 
     def loaded(self) -> GivenDelays:
         values = read_column(Path(self.path), self.column)
-        whole = np.where(np.isfinite(values), values, NEVER)
-        if (whole != np.floor(whole)).any():
-            raise InvalidInput(f"{self.path}: delays must be whole numbers of rounds")
+        whole = np.where(np.isnan(values), NEVER, np.minimum(values, NEVER))
+        wrong = whole[~((whole >= 0) & (whole == np.floor(whole)))]
+        if wrong.size:
+            raise InvalidInput(f"{self.path}: delays must be whole numbers of rounds from 0, got {wrong[0]}")
         return GivenDelays(whole.astype(np.int64))

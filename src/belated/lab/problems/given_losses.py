@@ -11,23 +11,30 @@ from belated.arrays import Floats
 from belated.errors import InvalidInput
 from belated.lab.problems.files import read_matrix
 from belated.lab.problems.losses import Deterministic, spans
+from belated.validation import as_numbers
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class GivenLosses(Deterministic):
-    """A matrix of losses with a row for each round and a column for each arm. The arms stay in their order."""
+    """A matrix of losses with a row for each round and a column for each arm. The arms stay in their order.
+
+    It is copied. So the game stays the same if you change your array afterwards.
+    """
 
     matrix: Floats
 
     def __post_init__(self) -> None:
-        matrix = np.asarray(self.matrix, np.float64)
+        try:
+            matrix = as_numbers(self.matrix)
+        except InvalidInput as error:
+            raise InvalidInput(f"losses must be a matrix of numbers, but {error}") from None
         if matrix.ndim != 2 or matrix.size == 0:
             raise InvalidInput(f"losses must be a matrix with a row for each round, got shape {matrix.shape}")
         if not ((matrix >= 0) & (matrix <= 1)).all():
             row, column = np.argwhere(~((matrix >= 0) & (matrix <= 1)))[0]
             raise InvalidInput(f"losses must lie in [0, 1], got {matrix[row, column]} in round {row + 1}, arm {column}")
-        object.__setattr__(self, "matrix", matrix)
+        object.__setattr__(self, "matrix", matrix.copy())
 
     def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Floats]:
         if self.matrix.shape[1] != n_arms or self.matrix.shape[0] < n_rounds:

@@ -15,7 +15,7 @@ import numpy as np
 from belated.arrays import Floats
 from belated.errors import InvalidInput
 from belated.scalars import as_float
-from belated.validation import positive_number, whole_number
+from belated.validation import whole_number
 
 BLOCK_CELLS = 2**18  # in a block, which makes 2 MB
 
@@ -102,7 +102,7 @@ class Constrained(CoinFlips):
 
     def __post_init__(self) -> None:
         check_unit("gap", self.gap)
-        if not self.growth > 1:
+        if not 1 < as_float(self.growth) < math.inf:
             raise InvalidInput(f"growth must exceed 1, got {self.growth!r}")
 
     def mean_blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Floats]:
@@ -124,7 +124,7 @@ class Shifting(CoinFlips):
     phases: int = 8
 
     def __post_init__(self) -> None:
-        if not 0 <= self.gap <= 0.5:
+        if not 0 <= as_float(self.gap) <= 0.5:
             raise InvalidInput(f"gap must lie in [0, 0.5], got {self.gap!r}")
         whole_number("phases", self.phases, 1)
 
@@ -208,8 +208,8 @@ class Sine(Deterministic):
     period: float | None = None
 
     def __post_init__(self) -> None:
-        if self.period is not None:
-            positive_number("period", self.period)
+        if self.period is not None and not 1 <= as_float(self.period) < math.inf:
+            raise InvalidInput(f"period must be at least 1 round, got {self.period!r}")
 
     @property
     def follows_delay(self) -> bool:

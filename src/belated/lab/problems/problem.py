@@ -113,7 +113,8 @@ class Problem:
     def loss_blocks(self, seed: int, delays: Integers) -> Iterator[Floats]:
         """The rows of the loss matrix of the game with this seed, a block at a time."""
         rule = self._fixed_losses()
-        blocks = rule.blocks(self.n_arms, self.n_rounds, self._typical(delays), _generator(seed, 1))
+        with failures_told(rule, "it failed to give the losses", seed):
+            blocks = rule.blocks(self.n_arms, self.n_rounds, self._typical(delays), _generator(seed, 1))
         blocks = blocks_told(rule, "the losses", seed, blocks)
         return checked_blocks(rule, blocks, "losses", self.n_arms, self.n_rounds)
 
@@ -129,8 +130,13 @@ class Problem:
         """
         if not isinstance(self.losses, Losses):
             return None
-        means = self.losses.mean_blocks(self.n_arms, self.n_rounds, self._typical(delays), _generator(seed, 1))
-        return None if means is None else checked_blocks(self.losses, means, "means", self.n_arms, self.n_rounds)
+        rule = self.losses
+        with failures_told(rule, "it failed to give the means", seed):
+            means = rule.mean_blocks(self.n_arms, self.n_rounds, self._typical(delays), _generator(seed, 1))
+        if means is None:
+            return None
+        means = blocks_told(rule, "the means", seed, means)
+        return checked_blocks(rule, means, "means", self.n_arms, self.n_rounds)
 
     def rows(self, seed: int, last_arm: Callable[[], int]) -> Iterator[Rows]:
         """All that happens in the game with this seed, a block at a time.
@@ -146,7 +152,7 @@ class Problem:
             losses = self.loss_blocks(seed, delays)
         if isinstance(self.delays, Delays):
             return _with_delays(losses, delays)
-        return (Rows(*block) for block in checked_reports(self.delays, losses, n_arms, n_rounds, early))
+        return (Rows(*block) for block in checked_reports(self.delays, losses, n_arms, n_rounds, early, seed))
 
     def reacting_blocks(self, seed: int, arms: Sequence[int]) -> Iterator[Floats]:
         """The losses that react in the game with this seed, if these arms are played. Nothing if they are fixed."""

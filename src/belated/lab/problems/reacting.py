@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from belated.arrays import Floats
 from belated.errors import InvalidInput
+from belated.validation import as_numbers
 
 Rule = Callable[[int, int, np.random.Generator], Generator[ArrayLike, int, Any]]
 
@@ -71,8 +72,8 @@ class Reacting:
 
     def _checked(self, given: Any, n_arms: int, round: int) -> Floats:
         try:
-            row = np.array(given, np.float64)  # a copy, because the rule may go on changing its own
-        except (TypeError, ValueError):
+            row = as_numbers(given).copy()  # because the rule may go on changing its own
+        except InvalidInput:
             row = np.empty(0)
         if row.shape != (n_arms,) or not (row.min() >= 0 and row.max() <= 1):
             raise InvalidInput(
