@@ -7,6 +7,8 @@ from belated.lab.problems.delays import Pareto
 from belated.lab.problems.feedback import ArmDelays, PositivesOnly
 from belated.lab.problems.problem import Problem
 
+SAME = {f"PatientBandits {alpha}": f"patient-bandits(n=5000,alpha={alpha})" for alpha in (0.1, 0.5)}
+
 
 def _case(name: str, title: str, tails: tuple[float, float], values: dict[str, float], reading: float) -> Case:
     feedback = PositivesOnly(ArmDelays([Pareto(tail) for tail in tails]))
@@ -14,8 +16,10 @@ def _case(name: str, title: str, tails: tuple[float, float], values: dict[str, f
         name=name,
         title=title,
         game=Played(Problem(Bernoulli(means=(0.4, 0.2)), feedback, 2, 5000), regret="means"),
-        systems=("means(provisional)",),
-        published=tuple(Published(system, value, reading=reading) for system, value in values.items()),
+        systems=("means(provisional)", *SAME.values()),
+        published=tuple(
+            Published(system, value, SAME.get(system), reading=reading) for system, value in values.items()
+        ),
         full_seeds=100,
     )
 
@@ -43,8 +47,8 @@ PAPER = Paper(
     settings="2 arms that succeed with probabilities 0.6 and 0.8, 5,000 rounds. The delay of arm i is Pareto with tail "
     "a_i. Only successes are told, so a late one looks like a failure",
     read="Settings in Section 8.2, numbers read off the ends of the curves of Figures 4 and 5, which are bitmaps. "
-    "Delays are rounded down here. The paper's rounding and its number of runs are not stated. Its systems are not in "
-    "the lab, so ours only stands beside them",
+    "Delays are rounded down here. The paper's rounding and its number of runs are not stated. PatientBandits plays "
+    "here with the widths of Algorithm 1. D-UCB is not in the lab",
     cases=(
         _case("gael-2020-alike", "tails 0.7, 0.7", (0.7, 0.7), ALIKE, 0.5),
         _case("gael-2020-apart", "tails 1, 0.3", (1.0, 0.3), APART, 5),
