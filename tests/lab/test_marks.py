@@ -1,6 +1,7 @@
 """Results mark a learner whose expected regret means nothing, and one that does not say its distribution."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,15 @@ def test_legend_and_title_of_a_figure_mark_a_liar(marked: lab.Results, tmp_path:
         assert "liar !" in texts
         assert any(text.startswith("shadow") and "!" not in text for text in texts)
         assert sentence is None or sentence in "\n".join(texts)
+
+
+def test_the_legend_of_another_regret_has_no_marks_and_every_name(marked: lab.Results, tmp_path: Path) -> None:
+    """Matplotlib leaves a name out that begins with _."""
+    rows = [row._replace(algorithm=replace(row.algorithm, name=f"_{row.algorithm.name}")) for row in marked.rows]
+    replace(marked, rows=rows).figure(tmp_path / "pseudo.svg", of="pseudo")
+    texts = re.findall(r"<!-- (.*?) -->", (tmp_path / "pseudo.svg").read_text())
+    assert {"_liar", "_shadow"} <= {text.strip().partition(" (")[0] for text in texts}
+    assert not any("!" in text for text in texts)
 
 
 @pytest.mark.parametrize("width", [None, "double"])

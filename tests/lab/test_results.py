@@ -177,6 +177,7 @@ def test_latex_has_one_best_learner_in_bold_and_escapes_names(results: lab.Resul
     assert text.count(r"\mathbf") == 2
     assert results.to_latex().startswith(r"\begin{tabular}{lrrrr}")
     assert tables.escaped(r"a\b~c^d") == r"a\textbackslash{}b\textasciitilde{}c\textasciicircum{}d"
+    assert tables.escaped("[a] *b") == r"{[}a] {*}b"  # after a line break they would be its arguments
     assert tables.escaped("a<b>|c|\nd") == r"a\textless{}b\textgreater{}\textbar{}c\textbar{} d"
     assert re.search(r"\$\d+\{,\}\d{3}\$", lab.compare(lab.Comparison(("dew",), rounds=9000, seeds=1)).to_latex())
 

@@ -107,9 +107,10 @@ def _style(look: Look) -> dict[str, Any]:
 
 
 def _label(row: Row, of: Measure, look: Look) -> str:
-    if row.bound is None or of == "dynamic" or look.is_paper:
-        return name_of(row)
-    return f"{name_of(row)} (bound {row.bound:,.0f})"
+    """The name in the legend. Its marks are about the expected regret. Matplotlib hides a label that begins with _."""
+    name = name_of(row) if of == "expected" else row.algorithm.name
+    name = f" {name}" if name.startswith("_") else name
+    return name if row.bound is None or of == "dynamic" or look.is_paper else f"{name} (bound {row.bound:,.0f})"
 
 
 def _legend(labels: Sequence[str], look: Look) -> tuple[int, int]:

@@ -117,7 +117,8 @@ class Results:
         column of 3.35 inches and "double" two of 6.9. A number is in inches.
         """
         look = figure.look_of(width, height, font_size, scale)
-        title = "\n".join(filter(None, (self.title, self.note, *tables.meanings(self.rows))))
+        marks = tables.meanings(self.rows) if of == "expected" else []
+        title = "\n".join(filter(None, (self.title, self.note, *marks)))
         figure.draw(self.rows, title, Path(path), look, of, depends_on_horizon=bool(self.note))
 
     def write(self, folder: Path | str) -> Path:
