@@ -1,6 +1,7 @@
 """The compiled loop equals ask and tell, and the regret its definition. Also threads and interrupts."""
 
 import io
+import math
 import os
 import signal
 import threading
@@ -12,6 +13,7 @@ from rich.console import Console
 
 from belated import FTRL, Decision, Learner, OutcomeRange, bounds, lab, progress
 from belated.errors import GameError, InvalidInput, UnfinishedWarning
+from belated.lab.intervals import half_width
 from belated.lab.problems.problem import _generator
 from belated.tunings import Advanced, Means, Simple, Tsallis
 from tests.lab.test_problems import DELAYS, LOSSES
@@ -64,6 +66,15 @@ def test_intervals_cover_the_truth() -> None:
         curves = lab.play(tuning, problem, range(200), checkpoints=[1000])
         assert abs(curves.mean[-1] - truth) < 2.3 * curves.interval[-1]  # 4.5 standard errors
     assert np.isnan(lab.play(Tsallis(), problem, [1]).interval).all()
+
+
+def test_intervals_are_those_of_student() -> None:
+    """Against the printed table of the 0.975 quantile."""
+    printed = {1: 12.706, 2: 4.303, 10: 2.228, 11: 2.201, 15: 2.131, 20: 2.086, 30: 2.042, 60: 2.000, 120: 1.980}
+    for degrees, quantile in printed.items():
+        samples = np.random.default_rng(degrees).random(degrees + 1)
+        error = samples.std(ddof=1) / math.sqrt(samples.size)
+        assert float(half_width(samples)) / error == pytest.approx(quantile, abs=6e-4)
 
 
 def test_theory_figures_come_out() -> None:
