@@ -168,7 +168,15 @@ def test_wrong_grids_are_refused_before_any_work(changes: dict[str, Any], messag
         as_grid({**GRID, **changes}).points()
 
 
+def test_an_array_is_an_axis() -> None:
+    one, other = (as_grid({**GRID, "gap": gaps}) for gaps in ([0.1, 0.2], np.array([0.1, 0.2])))
+    assert one == other
+
+
 def test_files_that_are_no_grid_are_refused(tmp_path: Path) -> None:
+    for wrong in (None, 3, [GRID]):
+        with pytest.raises(InvalidInput, match="give a mapping of settings or the path of a TOML file"):
+            lab.sweep(wrong)  # type: ignore[arg-type]
     (tmp_path / "wrong.toml").write_text("arms = ")
     for name, message in [("wrong.toml", "wrong.toml is not a TOML file"), ("missing.toml", "No such file")]:
         with pytest.raises(InvalidInput, match=message):

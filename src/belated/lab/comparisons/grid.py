@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
+import numpy as np
+
 from belated.errors import InvalidInput
 from belated.lab.comparisons.comparison import Comparison
 from belated.suggestions import unknown_name
@@ -65,6 +67,8 @@ class Grid:
 
 def as_grid(given: Mapping[str, Any] | Path | str) -> Grid:
     """A grid from a mapping, or from a TOML file. Refuses what cannot be played."""
+    if not isinstance(given, Mapping | Path | str):
+        raise InvalidInput(f"give a mapping of settings or the path of a TOML file, got {given!r:.200}")
     where = "" if isinstance(given, Mapping) else f"{given}: "
     axes = dict(given) if isinstance(given, Mapping) else _read(Path(given))
     algorithms = axes.pop("algorithms", list(Comparison.algorithms))
@@ -87,7 +91,8 @@ def as_grid(given: Mapping[str, Any] | Path | str) -> Grid:
 
 
 def _axis(where: str, name: str, values: Any) -> list[Any]:
-    """The values of an axis. One value stands for a list of one."""
+    """The values of an axis. One value stands for a list of one. An array of NumPy is a list too."""
+    values = values.tolist() if isinstance(values, np.ndarray) else values
     listed = list(values) if isinstance(values, Sequence) and not isinstance(values, str) else [values]
     if not listed:
         raise InvalidInput(f"{where}{name} has no values. Give one or more")

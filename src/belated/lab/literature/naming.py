@@ -38,7 +38,7 @@ def from_literature(name: str) -> Problem:
         names = [case.name for case in paper.cases if case.name in PROBLEMS]
         why = f"Its problems are {', '.join(names)}" if names else "`belated reproduce` tells more"
         raise InvalidInput(f"{name} is a paper and no problem. {why}")
-    raise unknown_name("problem of the literature", name, PROBLEMS)
+    raise unknown_name("problem of the literature", str(name), PROBLEMS)
 
 
 def settings_of_problem(name: str) -> dict[str, Any]:
