@@ -220,6 +220,114 @@ def test_losses_that_react_are_kept_by_their_own_mark(tmp_path: Path) -> None:
         assert heard(comparison, tmp_path) == f"1 of 1 games were in {tmp_path} already"
 
 
+def make_function(scale: Any) -> Any:
+    def function(n_arms: int, seed: int) -> FTRL:
+        return FTRL(n_arms, Simple(scale), seed=seed)
+
+    function.fingerprint = "1"  # type: ignore[attr-defined]
+    return function
+
+
+def make_default(scale: Any) -> Any:
+    def function(n_arms: int, seed: int, *, scale: Any = scale) -> FTRL:
+        return FTRL(n_arms, Simple(scale), seed=seed)
+
+    function.fingerprint = "1"  # type: ignore[attr-defined]
+    return function
+
+
+def make_class(scale: Any) -> Any:
+    class Learner:
+        fingerprint = "1"
+        factor = scale
+
+        def __init__(self, n_arms: int, *, seed: int) -> None:
+            self.inner = FTRL(n_arms, Simple(self.factor), seed=seed)
+
+        def ask(self) -> Any:
+            return self.inner.ask()
+
+        def tell(self, round: int, loss: float) -> None:
+            self.inner.tell(round, loss)
+
+    return Learner
+
+
+def make_method(scale: Any) -> Any:
+    class Learner:
+        fingerprint = "1"
+
+        def __init__(self, n_arms: int, *, seed: int) -> None:
+            self.inner = FTRL(n_arms, Simple(scale), seed=seed)
+
+        def ask(self) -> Any:
+            return self.inner.ask()
+
+        def tell(self, round: int, loss: float) -> None:
+            self.inner.tell(round, loss)
+
+    return Learner
+
+
+def make_nested(scale: Any) -> Any:
+    return make_outer(lambda: scale)
+
+
+def make_outer(scale: Any) -> Any:
+    def function(n_arms: int, seed: int) -> FTRL:
+        return FTRL(n_arms, Simple(scale()), seed=seed)
+
+    function.fingerprint = "1"  # type: ignore[attr-defined]
+    return function
+
+
+def make_algorithm(scale: Any) -> Any:
+    return mine("mine", "1", scale)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [make_function, make_default, make_class, make_method, make_nested, make_algorithm],
+    ids=lambda f: f.__name__,
+)
+def test_what_a_function_made_with_other_settings_is_another_player(make: Any, tmp_path: Path) -> None:
+    """They have one name and one fingerprint. Without their settings, one would get the games of the other."""
+
+    def kept(scale: float) -> str:
+        comparison = Comparison([lab.named("mine", make(scale))], "wave", "fixed:d=5", arms=3, rounds=50, seeds=1)
+        return heard(comparison, tmp_path)
+
+    assert kept(1.0) == kept(100.0) == ""
+    assert "1 of 1" in kept(1.0)
+
+
+def test_losses_that_a_function_made_with_other_settings_are_other_losses(tmp_path: Path) -> None:
+    def losses(loss: float) -> lab.Reacting:
+        def rule(n_arms: int, _n_rounds: int, _generator: Any) -> Any:
+            while True:
+                yield [loss] * n_arms
+
+        return lab.Reacting(rule, fingerprint="1")
+
+    heard_of = [heard(Comparison(("bold",), losses(loss), rounds=20, seeds=1), tmp_path) for loss in (0.5, 0.6, 0.5)]
+    assert heard_of[:2] == ["", ""]
+    assert "1 of 1" in heard_of[2]
+
+
+def test_functions_that_hold_each_other_have_a_fingerprint() -> None:
+    def one() -> Any:
+        return two
+
+    def two() -> Any:
+        return one
+
+    assert fingerprint._held(one) == [["two", None]]
+    endless: list[Any] = []
+    endless.append(endless)
+    assert fingerprint._held(lambda: (endless, late)) == [["endless", None]]  # type: ignore[has-type]
+    late = 1
+
+
 def test_settings_are_told_apart_by_value_and_kind() -> None:
     values: list[Any] = [
         1,
@@ -267,13 +375,13 @@ def test_a_game_that_cannot_be_read_is_told(tmp_path: Path) -> None:
 
 def test_an_interrupted_sweep_keeps_every_finished_game(tmp_path: Path) -> None:
     def interrupt(setting: Any) -> Any:
-        if setting.seed == 1 and not done:
-            done.append(True)
+        if setting.seed == 1 and not done.is_set():
+            done.set()
             os.kill(os.getpid(), signal.SIGINT)
-            threading.Event().wait(0.2)
+            threading.Event().wait(0.6)  # the main thread needs its turn
         return Simple()
 
-    done: list[bool] = []
+    done = threading.Event()  # a list would count as a setting of the function
     slow = lab.Algorithm("slow", "-", "-", "nothing", "-", interrupt, fingerprint="1")
     comparison = Comparison(("zs20-simple", slow), rounds=100, seeds=3)
     with pytest.warns(UnfinishedWarning, match="slow"):

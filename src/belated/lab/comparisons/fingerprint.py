@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from types import FunctionType
+from types import CellType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -81,7 +81,9 @@ def _algorithm(value: Algorithm) -> list[Any]:
         return [value.name]
     if value.fingerprint is None and isinstance(value.player, Given):
         return [_given(value.player.what), _described(value.player.settings)]
-    return [value.name, _mark(value, value.fingerprint, is_ours=False)]  # the mark stands for its functions
+    mark = _mark(value, value.fingerprint, is_ours=False)  # stands for the code of its functions
+    player = value.player
+    return [value.name, mark, _given(player.what) if isinstance(player, Given) else _held(player), _held(value.bound)]
 
 
 def _given(value: Any) -> Any:
@@ -94,7 +96,7 @@ def _given(value: Any) -> Any:
     if isinstance(value, type | FunctionType):
         name, mark = f"{value.__module__}.{value.__qualname__}", getattr(value, "fingerprint", None)
         is_ours = name.startswith("belated.") and "<" not in name
-        return [name, _mark(value, mark, is_ours=is_ours)]
+        return [name, _mark(value, mark, is_ours=is_ours), _held(value)]
     return _described(value)
 
 
@@ -102,7 +104,7 @@ def _reacting(value: Reacting) -> list[Any]:
     """Losses that react, by the function or the object that makes them. The mark may be at either of the two."""
     rule, mark = value.rule, value.fingerprint or getattr(value.rule, "fingerprint", None)
     if isinstance(rule, FunctionType):
-        return [f"{rule.__module__}.{rule.__qualname__}", _mark(rule, mark, is_ours=False)]
+        return [f"{rule.__module__}.{rule.__qualname__}", _mark(rule, mark, is_ours=False), _held(rule)]
     name = f"{type(rule).__module__}.{type(rule).__qualname__}"
     is_ours = name.startswith("belated.")
     return [name, _mark(rule, mark, is_ours=is_ours), _described(object.__getstate__(rule))]
@@ -111,7 +113,42 @@ def _reacting(value: Reacting) -> list[Any]:
 def _own(value: Any, *, is_ours: bool) -> list[Any]:
     """An object by its settings and, if its code is not Belated's, by its fingerprint."""
     mark = _mark(value, getattr(value, "fingerprint", None), is_ours=is_ours)
-    return [mark, _described(object.__getstate__(value))]
+    return [mark, [] if is_ours else _held(type(value)), _described(object.__getstate__(value))]
+
+
+def _held(value: Any, *seen: Any) -> list[Any]:
+    """The data in the closure and the defaults of a function, or in the attributes and the methods of a class.
+
+    They tell apart what one function has made with different settings. What is no plain data does not count.
+    """
+    held: dict[str, Any] = {}
+    if isinstance(value, type):
+        held = {name: one for name, one in vars(value).items() if isinstance(one, FunctionType) or name[:2] != "__"}
+    elif isinstance(value, FunctionType):
+        held = {str(number): one for number, one in enumerate(value.__defaults__ or ())}
+        cells = dict(zip(value.__code__.co_freevars, value.__closure__ or (), strict=True))
+        held |= (value.__kwdefaults__ or {}) | {
+            name: cell.cell_contents for name, cell in cells.items() if _is_full(cell)
+        }
+    seen = (*seen, value)
+    return [
+        [name, _held(one, *seen) or _data(one)] for name, one in held.items() if not any(one is old for old in seen)
+    ]
+
+
+def _is_full(cell: CellType) -> bool:
+    try:
+        _ = cell.cell_contents
+    except ValueError:  # the variable has no value yet
+        return False
+    return True
+
+
+def _data(value: Any) -> Any:
+    try:
+        return _described(value)
+    except (InvalidInput, RecursionError):  # an object of your own, for which the mark stands, or a list in itself
+        return None
 
 
 def _mark(value: Any, mark: Any, *, is_ours: bool) -> Any:
