@@ -94,6 +94,23 @@ def test_a_rule_of_means_flips_coins() -> None:
     np.testing.assert_allclose(losses.reshape(3, 12_000).mean(axis=1), [1 / 6, 1 / 2, 5 / 6], atol=0.02)
 
 
+class Walking(lab.CoinFlips):
+    """Draws the means of a block when the coins of the one before are flipped."""
+
+    def mean_blocks(
+        self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator
+    ) -> Iterator[np.ndarray]:
+        for _ in range(n_rounds):
+            yield generator.random((1, n_arms))
+
+
+def test_means_that_the_coins_would_change_are_refused() -> None:
+    """Pseudo-regret would be that of other means."""
+    with pytest.raises(InvalidInput, match=r"Walking .* differ if coins are flipped in between\. Draw whatever"):
+        lab.play("uniform", lab.Problem(Walking(), lab.NoDelay(), 3, 20), 1)
+    assert lab.play("uniform", lab.Problem(Walking(), lab.NoDelay(), 3, 1), 1).is_whole
+
+
 def is_prefix(problem: lab.Problem, longer: lab.Problem) -> bool:
     """Whether the short game is the first part of the longer one, for the same seed."""
     delays, more = problem.draw_delays(4), longer.draw_delays(4)

@@ -4,6 +4,7 @@
 place of an arm matters, the seed decides which arm has which place. So no arm is better because of its number.
 """
 
+import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -59,7 +60,14 @@ class CoinFlips(Losses):
         """The mean of every loss, a block at a time."""
 
     def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Floats]:
+        is_trusted, same = type(self).__module__.startswith(__package__), copy.deepcopy(generator)
+        alone = iter(self.mean_blocks(n_arms, n_rounds, delay, same))  # as pseudo-regret has them
         for means in self.mean_blocks(n_arms, n_rounds, delay, generator):
+            if not (is_trusted or np.array_equal(next(alone, ()), means)):
+                raise InvalidInput(
+                    f"the means of {self!r:.80} differ if coins are flipped in between. Draw whatever they need before "
+                    "the first block, and keep nothing from one call to the next"
+                )
             yield flip(generator, means)
 
 
