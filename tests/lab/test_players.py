@@ -175,6 +175,42 @@ def test_games_that_share_a_learner_or_random_numbers_are_refused() -> None:
     assert "has the round 301" in str(caught.value)
 
 
+GLOBAL = np.random.default_rng(1)
+
+
+class DrawsFromGlobal(Mine):
+    """Draws from a generator that stands beside the class."""
+
+    def ask(self) -> Decision:
+        assert all(GLOBAL.random() < 1 for _ in range(2))  # named in a function inside
+        return super().ask()
+
+
+class NamesGlobal(Mine):
+    """Has an attribute of the same name, which is another thing."""
+
+    GLOBAL = 3
+
+    def ask(self) -> Decision:
+        assert self.GLOBAL == 3
+        return super().ask()
+
+
+def test_learners_that_draw_from_one_global_generator_are_refused() -> None:
+    def enclosed(generator: Any) -> Any:
+        def make(n_arms: int, seed: int) -> Mine:
+            return Mine(n_arms, seed=seed + int(generator.integers(1000)))
+
+        return make
+
+    for player in (DrawsFromGlobal, enclosed(np.random.default_rng(1)), enclosed(GLOBAL)):
+        for workers in (1, 2):
+            with pytest.raises(InvalidInput, match="two learners with one random generator"):
+                lab.play(player, WAVE, 2, workers=workers)
+        assert lab.play(player, WAVE, 1).is_whole
+    np.testing.assert_array_equal(regret(NamesGlobal), regret(Mine))
+
+
 def test_learners_that_share_an_array_are_refused() -> None:
     class Learnt(Counter):
         def __init__(self, array: Any) -> None:

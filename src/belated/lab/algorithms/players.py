@@ -52,18 +52,24 @@ class Given:
         player = prepared(what, dict(self.settings), setting)
         return player if isinstance(player, Tuning | Game) else self.apart(player)
 
+    @property
+    def code(self) -> Any:
+        """The function or the class behind it."""
+        return self.what.load() if isinstance(self.what, Source) else self.what
+
     def apart(self, make: MakeLearner) -> MakeLearner:
         """Makes the same learners, but refuses one that has random numbers or arrays of an earlier one."""
         used, starts = _used.setdefault(self, {}), _starts.setdefault(self, {})
-        memory = _memory.setdefault(self, shared.Memory())
+        memory, what = _memory.setdefault(self, shared.Memory()), self.code
 
         def made(n_arms: int, seed: int) -> Learner:
             learner = make(n_arms, seed)
             found = {id(one): one for one in shared.generators_of(learner)}
+            code = {id(one): one for part in (what, type(learner)) for one in shared.generators_in_code(part)}
             with _lock:
                 is_learnt = memory.is_in(learner)
-                is_shared = not found.keys().isdisjoint(used)
-                used.update(found)  # kept, because another object may get the number of one that is gone
+                is_shared = not (found | code).keys().isdisjoint(used)
+                used.update(found | code)  # kept, because another object may get the number of one that is gone
                 start = shared.start_of(found.values())
                 first = starts.setdefault(start, seed) if start else seed
             if is_shared:

@@ -1,10 +1,12 @@
-"""Finds random generators and arrays inside a learner, because two games must not share them."""
+"""Finds random generators and arrays inside a learner and its code, because two games must not share them."""
 
+import dis
 import hashlib
 import pickle
 import random
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from types import CellType, CodeType, FunctionType
 from typing import Any, final
 
 import numpy as np
@@ -21,6 +23,42 @@ def generators_of(value: Any) -> Iterator[Any]:
     True
     """
     return (part for part in _parts(value) if isinstance(part, GENERATORS))
+
+
+def generators_in_code(value: Any) -> Iterator[Any]:
+    """The random generators that a function, or the methods of a class, take from global variables and closures.
+
+    >>> generator = np.random.default_rng(1)
+    >>> list(generators_in_code(lambda: generator.random())) == [generator]
+    True
+    """
+    for function in _functions(value):
+        cells = (cell for cell in function.__closure__ or () if isinstance(_inside(cell), GENERATORS))
+        yield from map(_inside, cells)
+        known = function.__globals__
+        yield from (known[name] for name in _globals(function.__code__) if isinstance(known.get(name), GENERATORS))
+
+
+def _functions(value: Any) -> Iterator[FunctionType]:
+    """A function, or the methods of a class that is not Belated's."""
+    if isinstance(value, type):
+        theirs = (kind for kind in value.__mro__ if not kind.__module__.startswith("belated."))
+        value = [part for kind in theirs for part in vars(kind).values()]
+    return (part for part in (value if isinstance(value, list) else [value]) if isinstance(part, FunctionType))
+
+
+def _globals(code: CodeType) -> set[str]:
+    """The global variables that are read, also in the functions inside."""
+    inner = (const for const in code.co_consts if isinstance(const, CodeType))
+    own = {one.argval for one in dis.get_instructions(code) if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return own.union(*map(_globals, inner))
+
+
+def _inside(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # the variable has no value yet
+        return None
 
 
 def arrays_of(value: Any) -> Iterator[np.ndarray[Any, Any]]:

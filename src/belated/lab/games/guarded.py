@@ -44,7 +44,7 @@ class Guarded:
 
     def check_learner(self) -> None:
         """Refuse what cannot play this game."""
-        if self.feedback not in TELLS:
+        if self.feedback not in list(TELLS):  # it may be anything
             raise self.refusal(f"its feedback must be one of {', '.join(TELLS)}, got {self.feedback!r}")
         for method in ("ask", TELLS[self.feedback]):
             if not callable(getattr(self.learner, method, None)):
