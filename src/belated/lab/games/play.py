@@ -52,7 +52,7 @@ def play(
 
     The results do not depend on `workers`, the number of threads. Ctrl-C keeps the seeds that are finished, and
     an UnfinishedWarning says how many. A MismatchWarning says that a learner's distribution does not fit the arms that
-    it draws.
+    it draws, and a SharedRandomnessWarning that no seed gives the same games again.
 
     >>> from belated import lab
     >>> from belated.tunings import Shadow
