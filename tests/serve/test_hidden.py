@@ -112,17 +112,17 @@ def test_only_the_caller_who_needs_a_hidden_entry_waits(pair: Pair, what: str) -
 
     async def visit(service: Service) -> None:
         waiting = asyncio.create_task(timed(calls[what](service)))
-        slowest = 0.0
+        others = 0
         while not waiting.done():
-            seconds, _ = await timed(service.ask("known"))
-            slowest = max(slowest, seconds)
+            await service.ask("known")
+            others += 1
         waited, result = await waiting
         refused = result[0] if isinstance(result, list) else result
         assert isinstance(refused, Refusal)
         assert (refused.kind, refused.retry_after) == ("unavailable", 1)
         assert "this server is behind" in refused.detail
         assert waited >= WAIT
-        assert slowest < WAIT / 2, "nobody else waits"
+        assert others > 10, "nobody else waits"
         again = asyncio.create_task(timed(calls[what](service)))
         await asyncio.sleep(0.05)
         pair.lift()

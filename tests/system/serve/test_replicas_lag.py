@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
+import httpx
 import psycopg
 import pytest
 
@@ -81,25 +82,33 @@ def test_a_transaction_of_somebody_else_delays_what_servers_learn_and_nothing_mo
     check(replicas, database, askers)
 
 
+def waits_beside_the_hidden(served: Served, client: httpx.Client) -> list[float]:
+    """How long others waited for each answer, one after another, while four callers asked for what is not visible."""
+    waits: list[float] = []
+    with ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(served.post, "/v1/experiments/hidden/decisions") for _ in range(4)]
+        while not all(one.done() for one in asked):
+            began = time.monotonic()
+            assert client.post(f"/v1/experiments/{NAME}/decisions").status_code == 201
+            waits.append(time.monotonic() - began)
+    for one in asked:
+        assert one.result().status_code == 503
+        assert one.result().headers["Retry-After"] == "1"
+    return waits
+
+
 def test_who_asks_for_an_experiment_that_is_not_visible_yet_delays_nobody_else(
     cluster: Cluster, replicas: list[Served]
 ) -> None:
-    """The writer used to wait two seconds for it, again and again, with all other requests behind it."""
-    with cluster.database() as other, psycopg.connect(other) as somebody:
+    """The writer used to wait two seconds for it, again and again, with all other requests behind it.
+
+    A busy machine may stop for a second, too. But not in each of three rounds, as the writer did.
+    """
+    with cluster.database() as other, psycopg.connect(other) as somebody, replicas[1].client() as client:
         somebody.execute("SELECT pg_current_xact_id()")
         assert replicas[0].post("/v1/experiments", {"name": "hidden", "arms": ["a", "b"]}).status_code == 201
-        waits: list[float] = []
-        with ThreadPoolExecutor(4) as pool, replicas[1].client() as client:
-            asked = [pool.submit(replicas[1].post, "/v1/experiments/hidden/decisions") for _ in range(4)]
-            while not all(one.done() for one in asked):
-                began = time.monotonic()
-                assert client.post(f"/v1/experiments/{NAME}/decisions").status_code == 201
-                waits.append(time.monotonic() - began)
-        for one in asked:
-            assert one.result().status_code == 503
-            assert one.result().headers["Retry-After"] == "1"
-        assert len(waits) > 20
-        assert max(waits) < 1.0
+        rounds = (waits_beside_the_hidden(replicas[1], client) for _ in range(3))
+        assert any(len(waits) > 20 and max(waits) < 0.5 for waits in rounds), "somebody waited in every round"
         with ThreadPoolExecutor(1) as pool:
             asked = [pool.submit(replicas[1].post, "/v1/experiments/hidden/decisions")]
             time.sleep(0.2)
