@@ -1,5 +1,6 @@
 """A store that has lost entries which were applied is noticed, always and before anything is acknowledged."""
 
+import os
 import shutil
 from collections.abc import Sequence
 from contextlib import closing
@@ -10,7 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from belated.errors import HistoryLost
+from belated.errors import HistoryLost, StoreError
 from belated.serve.domain.entries import Entry, EntryKind, Found
 from belated.serve.domain.history import MOST_AT_APPEND, MOST_RECENT, Tail
 from belated.serve.domain.messages import OutcomeReport
@@ -243,7 +244,7 @@ def test_verify_names_the_decisions_that_were_drawn_on_lost_history(tmp_path: Pa
     assert [one.split(":")[0] for one in problems if "lost history" in one] == ["entry 4", "entry 6"]
 
 
-@pytest.mark.parametrize("suffix", ["", "-wal"])
+@pytest.mark.parametrize("suffix", ["", "-wal", "-shm"])
 @pytest.mark.parametrize("how", ["moved", "deleted", "replaced"])
 def test_a_file_that_is_gone_is_noticed_before_anything_is_acknowledged(tmp_path: Path, suffix: str, how: str) -> None:
     driven = Driven(tmp_path)
@@ -255,10 +256,123 @@ def test_a_file_that_is_gone_is_noticed_before_anything_is_acknowledged(tmp_path
     file.rename(tmp_path / "elsewhere") if how == "moved" else file.unlink()
     if how == "replaced":
         copy.rename(file)
-    with pytest.raises(HistoryLost, match="moved, deleted or replaced"):
+    with pytest.raises(HistoryLost, match="moved, deleted, replaced or cut short"):
         driven.engine.confirm_history()
-    with pytest.raises(HistoryLost, match="moved, deleted or replaced"):
+    with pytest.raises(HistoryLost, match="moved, deleted, replaced or cut short"):
         driven.engine.process([Ask("layout")])
+
+
+@pytest.mark.parametrize("left", [0, 0.5])
+@pytest.mark.parametrize("suffix", ["", "-wal"])
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_a_file_that_is_cut_short_is_noticed_before_anything_is_acknowledged(
+    tmp_path: Path, suffix: str, left: float, is_asked: bool
+) -> None:
+    """SQLite would go on in its memory, and nothing could be read after a restart."""
+    driven = Driven(tmp_path)
+    driven.create()
+    driven.decide(size=2000)
+    checkpoint(driven)
+    driven.decide(size=20)
+    driven.engine.confirm_history()
+    file = Path(f"{driven.path}{suffix}")
+    os.truncate(file, int(file.stat().st_size * left))
+    with pytest.raises(HistoryLost, match="cut short"):
+        driven.engine.process([Ask("layout")]) if is_asked else driven.engine.confirm_history()
+
+
+def test_a_file_may_become_smaller_if_it_is_written_anew(tmp_path: Path) -> None:
+    driven = Driven(tmp_path)
+    driven.create()
+    driven.decide(size=5000)
+    checkpoint(driven)
+    driven.engine.confirm_history()
+    before = driven.path.stat().st_size
+    with closing(apsw.Connection(str(driven.path))) as database:
+        database.execute("DROP INDEX outcomes; DROP INDEX decisions; VACUUM").fetchall()
+    driven.decide(size=5)
+    driven.engine.confirm_history()
+    checkpoint(driven)
+    assert driven.path.stat().st_size < before
+    driven.decide(size=5)
+    driven.engine.confirm_history()
+
+
+def checkpoint(driven: Driven) -> None:
+    """Write the log into the file, as SQLite does after a thousand pages."""
+    with closing(apsw.Connection(str(driven.path))) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+@pytest.mark.parametrize("what", ["backup", "another store", "nonsense"])
+@pytest.mark.parametrize("suffix", ["", "-wal"])
+def test_files_that_are_overwritten_in_place_are_noticed(tmp_path: Path, what: str, suffix: str) -> None:
+    """As `cp backup.db belated.db` does. The file keeps its inode, and may keep its size."""
+    driven, copy, folder = Driven(tmp_path), tmp_path / "copy", tmp_path / "other"
+    folder.mkdir()
+    driven.create()
+    driven.decide(size=3000)
+    if what == "another store":
+        other = Driven(folder)
+        other.create("other")
+        other.decide("other", 5)
+        checkpoint(other)
+        other.decide("other", 5)
+        shutil.copyfile(f"{other.path}{suffix}", copy)
+    elif what == "backup":
+        shutil.copyfile(f"{driven.path}{suffix}", copy)
+    checkpoint(driven)
+    for _ in range(2 if suffix else 500):
+        driven.decide()
+    if not suffix:
+        checkpoint(driven)
+    driven.engine.confirm_history()
+    file = Path(f"{driven.path}{suffix}")
+    if what == "nonsense":
+        copy.write_bytes(np.random.default_rng(0).bytes(file.stat().st_size))
+    shutil.copyfile(copy, file)
+    with pytest.raises(StoreError):
+        driven.engine.confirm_history()
+    driven.engine.journal.close()
+
+
+@pytest.mark.parametrize("is_empty", [True, False])
+def test_a_log_without_its_store_is_not_thrown_away(tmp_path: Path, is_empty: bool) -> None:
+    """SQLite deletes such a log, and it may be all that is left."""
+    driven = Driven(tmp_path)
+    driven.create()
+    driven.decide(size=5)
+    log = Path(f"{driven.path}-wal").read_bytes()
+    folder = tmp_path / "after"
+    folder.mkdir()
+    store = folder / "belated.db"
+    Path(f"{store}-wal").write_bytes(log)
+    if is_empty:
+        store.touch()
+    for readonly in (False, True):
+        with pytest.raises(StoreError, match="move the log away"):
+            SQLiteJournal(store, readonly=readonly)
+    assert Path(f"{store}-wal").read_bytes() == log
+    shutil.copyfile(driven.path, store)
+    with closing(SQLiteJournal(store)) as journal:
+        assert journal.last() == 6
+
+
+def test_nothing_of_a_damaged_log_is_written_into_the_store(tmp_path: Path) -> None:
+    driven = Driven(tmp_path)
+    driven.create()
+    driven.decide(size=50)
+    checkpoint(driven)
+    before = driven.path.read_bytes()
+    driven.decide(size=50)
+    log = Path(f"{driven.path}-wal")
+    with log.open("r+b") as file:
+        file.seek(32)
+        file.write(np.random.default_rng(0).bytes(log.stat().st_size - 32))
+    with pytest.raises(StoreError):
+        driven.engine.confirm_history()
+    driven.engine.journal.close()
+    assert driven.path.read_bytes() == before
 
 
 def test_a_reader_is_not_disturbed_by_checkpoints(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final, TypeVar, final
@@ -28,8 +28,10 @@ from belated.serve.store.sql import (
     by_request,
     entries_after,
     found_of,
+    held,
+    is_held,
 )
-from belated.serve.store.sqlite.files import StoreFiles
+from belated.serve.store.sqlite.files import StoreFiles, is_log_without_store
 from belated.serve.store.sqlite.schema import (
     SCHEMA_VERSION,
     be_patient,
@@ -79,13 +81,18 @@ class SQLiteJournal(SQLJournal):
     ) -> None:
         self.path, self._vfs, self._failure = Path(path), vfs, ""
         self._snapshots = SnapshotFile(self.path, vfs)
+        if vfs is None and is_log_without_store(self.path):
+            raise StoreError(
+                f"the store {self.path} is missing or empty, but its log {self.path}-wal is there and may hold all of "
+                "it. Put the store back, or move the log away to begin a new one."
+            )
         with self._explained("opened"):
             self._db = connect(self.path, readonly=readonly, vfs=vfs)
             try:
                 if not readonly:
                     self._prepare(synchronous)
                 self._check_version()
-                self._files = StoreFiles(self.path) if vfs is None else None
+                self._files = None if vfs or readonly else StoreFiles(self.path, self._db)
             except BaseException:
                 self._db.close(force=True)  # the caller has no object to close
                 raise
@@ -154,18 +161,45 @@ class SQLiteJournal(SQLJournal):
 
     def _check_files(self) -> None:
         if self._files is not None and (lost := self._files.lost()):
-            raise HistoryLost(
-                f"the file {lost} was moved, deleted or replaced while it was in use. Put it back, and restart"
-            )
+            self._give_up(lost)
+
+    def _check_sizes(self) -> None:
+        """Check that no file was cut short. SQLite would extend it again, with a hole."""
+        if self._files is not None and (cut := self._files.cut()):
+            self._give_up(cut)
+
+    def _give_up(self, lost: str) -> None:
+        if self._files is not None and self._files.is_log(lost):
+            self._keep_apart()
+        raise HistoryLost(
+            f"the file {lost} was moved, deleted, replaced or cut short while it was in use. Put it back, and restart"
+        )
+
+    def _keep_apart(self) -> None:
+        """Write nothing of a damaged log into the file when it is closed."""
+        self._db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
 
     def confirms(self, mark: Mark) -> bool:
         self._check_files()
-        return super().confirms(mark)
+        self._check_sizes()
+        return super().confirms(mark) and self._is_on_disk(mark)
+
+    def _is_on_disk(self, mark: Mark) -> bool:
+        """Whether the files hold the same. This connection keeps pages in memory that somebody may have overwritten."""
+        if self._files is None:
+            return True
+        try:
+            with self._explained("read"), closing(connect(self.path, readonly=True)) as fresh:
+                return bool(fresh.execute(f"SELECT {is_held()}", held(mark)).get)
+        except StoreError:
+            self._keep_apart()
+            raise
 
     def _begin(self) -> None:
         """Keep other processes from writing, so that entries appear in the order of their numbers."""
         try:
             with self._explained("written"):
+                self._check_sizes()
                 self._run("BEGIN IMMEDIATE")
         except StoreUnreachable:
             raise  # nothing was written
