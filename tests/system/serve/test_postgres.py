@@ -301,6 +301,8 @@ def test_another_thread_may_look_while_one_writes(journal: Journal) -> None:
         ("synchronous_commit", "remote_apply", "remote_apply"),
         ("default_transaction_isolation", "repeatable read", "read committed"),
         ("search_path", "public", "belated"),
+        ("client_min_messages", "error", "warning"),
+        ("standard_conforming_strings", "off", "on"),
         ("tcp_keepalives_idle", "7200", "1"),
         ("tcp_keepalives_interval", "75", "1"),
         ("tcp_keepalives_count", "9", "3"),
@@ -315,6 +317,13 @@ def test_settings_that_would_break_a_promise_are_set(
     with closing(PostgresJournal(database)) as journal, closing(journal.reader()) as reader:
         for one in (journal, reader):
             assert one._rows("SELECT current_setting($1)", (name,)) == [(ours,)]  # type: ignore[attr-defined]
+
+
+def test_a_database_whose_triggers_do_not_run_is_refused(cluster: Cluster, database: str) -> None:
+    with closing(cluster.admin()) as admin:
+        admin.execute(f"ALTER DATABASE {database.rpartition('/')[2]} SET session_replication_role = replica".encode())
+    with pytest.raises(StoreError, match="session_replication_role"):
+        PostgresJournal(database)
 
 
 def test_a_database_that_is_read_only_is_refused(cluster: Cluster, database: str) -> None:

@@ -31,16 +31,19 @@ SETTINGS: Final[dict[str, Any]] = {
 }  # notice a lost server within seconds, unless the URL says otherwise
 SET_UP: Final = """
 SELECT current_setting('default_transaction_read_only') = 'on' OR pg_is_in_recovery(),
+    current_setting('session_replication_role') = 'replica',
     set_config('search_path', $1, false),
     set_config('default_transaction_isolation', 'read committed', false),
     set_config('default_transaction_read_only', $2, false),
     set_config('synchronous_commit', CASE WHEN now IN ('off', 'local') THEN 'on' ELSE now END, false),
+    set_config('client_min_messages', 'warning', false), set_config('standard_conforming_strings', 'on', false),
     set_config('plan_cache_mode', 'force_generic_plan', false), set_config('jit', 'off', false),
     set_config('enable_seqscan', 'off', false), set_config('enable_bitmapscan', 'off', false),
     set_config('tcp_keepalives_idle', '1', false), set_config('tcp_keepalives_interval', '1', false),
     set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '3000', false)
 FROM current_setting('synchronous_commit') AS now
 """
+# Warnings must arrive, because some put a commit in doubt.
 # Without the keepalives, the open transaction of a lost client would hold up all servers for hours.
 # Each statement is planned once, because planning for many partitions takes longer than running it. All of them look up
 # by an index. A plan that was made while a partition was empty would otherwise read all of it when it is full.
@@ -181,9 +184,14 @@ class Link:
         if made.info.parameter_status("server_encoding") != "UTF8":
             raise StoreError(f"the store {self.name} does not have the encoding UTF8. Create a database that has it.")
         readonly = "on" if self.readonly else "off"
-        [(is_standby, *_)] = made.execute(SET_UP, (SCHEMA, readonly)).fetchall()
+        [(is_standby, is_without_triggers, *_)] = made.execute(SET_UP, (SCHEMA, readonly)).fetchall()
         if is_standby:  # readers too, because a standby's sequences run ahead and it cannot be tailed
             raise StoreUnreachable(f"the store {self.name} is a standby or read only. Name the primary server.")
+        if is_without_triggers and not self.readonly:  # only a superuser could change it here
+            raise StoreError(
+                f"the store {self.name} has session_replication_role = replica. Its triggers would not run, and "
+                "repeated requests would count twice. Set it to origin for this role and this database."
+            )
         self._check(made, self.name)
 
     def close(self) -> None:
