@@ -1,6 +1,7 @@
 """Nobody can open decisions or send requests without end."""
 
 import math
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,9 @@ import pytest
 from belated.errors import InvalidInput
 from belated.serve.domain.quotas import Quotas, Rates
 from belated.serve.domain.refusals import Refusal
+from belated.serve.domain.settings import ArmChange, Settings
 from belated.serve.engine.engine import Engine
-from belated.serve.engine.requests import Ask
+from belated.serve.engine.requests import Ask, ChangeArms, Create
 from belated.serve.service import keys
 from belated.serve.service.keys import Gate, Grant
 from belated.serve.service.service import Service
@@ -95,6 +97,45 @@ def test_a_server_counts_what_it_has_written_and_cannot_read(tmp_path: Path) -> 
     assert other.fold.by_name["layout"].counts.outstanding == 11  # one more than it may, because of the other server
     assert_refused(other.process([Ask("layout", 1)])[0])
     other.journal.close()
+
+
+# -- arms ------------------------------------------------------------------------------------------------------------
+
+
+def test_nobody_can_create_experiments_or_arms_without_end(tmp_path: Path) -> None:
+    """An experiment is never deleted, so its memory is never free again."""
+    driven = Driven(tmp_path)
+    driven.engine = Engine(driven.engine.journal, clock=driven.clock, max_total_arms=45)
+    for name in ("one", "two", "three"):
+        driven.create(name)  # each counts as ten
+    last = driven.engine.journal.last()
+    for request in (
+        Create(Settings("four", [str(arm) for arm in range(16)])),
+        ChangeArms("one", ArmChange([str(arm) for arm in range(23)])),
+    ):
+        refused: Any = driven.do(request)
+        assert (refused.kind, refused.quota, refused.retry_after) == ("too_many", "arms", 3600)
+        assert "would have 46 arms, and may have 45" in refused.detail
+    assert driven.engine.journal.last() == last
+    assert not isinstance(driven.change("one", add=tuple(map(str, range(20)))), Refusal)  # 23 + 10 + 10
+    assert not isinstance(driven.change("one", retire=tuple(map(str, range(20)))), Refusal)
+    assert not isinstance(driven.change("one", add=("0", "1")), Refusal)  # they come back
+    assert isinstance(driven.change("one", add=("x", "y", "z")), Refusal)
+    assert not isinstance(driven.do(Create(Settings("two", ["a", "b", "c"]))), Refusal)
+    assert len(driven.decide("one", 5)) == 5
+    assert not isinstance(driven.close("two"), Refusal)
+
+
+def test_changing_many_arms_of_many_takes_no_time(tmp_path: Path) -> None:
+    """The last one took half a second, in which nobody got an answer, because each name was searched in a list of all."""
+    driven = Driven(tmp_path)
+    driven.create("layout", tuple(f"0-{arm}" for arm in range(1000)))
+    began = time.process_time()
+    for turn in range(30):
+        old, new = ([f"{number}-{arm}" for arm in range(1, 1000)] for number in (turn, turn + 1))
+        assert not isinstance(driven.change(add=tuple(new), retire=tuple(old)), Refusal)
+    assert time.process_time() - began < 3.0, "of the processor"
+    assert len(driven["layout"].arms) == 30_970
 
 
 # -- rates ----------------------------------------------------------------------------------------------------------

@@ -87,6 +87,14 @@ def serve(
             help="How long an Idempotency-Key gets the same decisions, at least. One day or more.",
         ),
     ] = "30d",
+    max_total_arms: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            envvar="BELATED_MAX_TOTAL_ARMS",
+            help="Arms of all experiments, also retired ones. Each counts as ten or more. More get 429.",
+        ),
+    ] = 200_000,
     connections: Annotated[
         int, typer.Option(min=1, help="Connections that a process may have. More end the one that is idle longest.")
     ] = 1_000,
@@ -103,6 +111,7 @@ def serve(
     lifetime = seconds("--key-lifetime", key_lifetime, DAY)
     json_logs.start(access=access_log)
     key, start_users = prepare_demo()
-    limits, quotas = Limits(connections=connections), Quotas(max_open, rate, experiment_rate, lifetime)
+    limits = Limits(connections=connections)
+    quotas = Quotas(max_open, rate, experiment_rate, lifetime, max_total_arms)
     plan = run.Plan(store, host, port, queue, access_log, (key,) if demo else (), limits, quotas)
     processes.serve(plan, workers, announce, [start_users] if demo else [])

@@ -253,17 +253,20 @@ class Experiment:
     def change_arms(self, entry: Entry) -> None:
         """Begin a new era. The learner goes on with the arms that stay."""
         change = msgspec.json.decode(entry.body or b"", type=ArmChange)
-        retired = {self.arms.index(name) for name in change.retire}
+        numbers = {name: arm for arm, name in enumerate(self.arms)}
+        retired = {numbers[name] for name in change.retire}
         for name in change.add:
-            if name not in self.arms:
+            if name not in numbers:
+                numbers[name] = len(self.arms)
                 self.arms.append(name)
                 self.chosen.append(0)
                 self.reports.append(0)
                 if self.reporting is not None:
                     self.reporting.add_arm()
-        added = [self.arms.index(name) for name in change.add]
+        added = [numbers[name] for name in change.add]
         before, after = self.era.arms, sorted([arm for arm in self.era.arms if arm not in retired] + added)
-        moved = {index: after.index(arm) for index, arm in enumerate(before) if arm in after}
+        local = {arm: index for index, arm in enumerate(after)}
+        moved = {index: local[arm] for index, arm in enumerate(before) if arm in local}
         self.shared.change_arms(entry.seq, len(after), moved)
         self.past.append(self.era)
         self._begin_era(entry.seq, after)

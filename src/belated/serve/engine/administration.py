@@ -12,6 +12,7 @@ from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.failures import failed
 from belated.serve.domain.fold import Fold
+from belated.serve.domain.quotas import too_many_arms, weight_of
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import MAX_ARMS, ArmChange, Settings, check_arms, is_repeated
 from belated.serve.engine.requests import ChangeArms, Close, Create
@@ -36,6 +37,21 @@ def find_running(fold: Fold, name: str) -> Experiment:
         closed = f"the experiment {name!r} is closed. It takes reports, but makes no more decisions."
         raise Refusal("conflict", closed + instead)
     return experiment
+
+
+def check_room(request: Create | ChangeArms | Close, fold: Fold, max_arms: int) -> None:
+    """Refuse arms that the memory of the servers may have no room for. Nothing of an experiment is ever deleted."""
+    if isinstance(request, Create):
+        more = weight_of(len(request.settings.arms))
+    elif isinstance(request, ChangeArms):
+        experiment = fold.by_name[request.name]
+        n_new = len(set(request.change.add).difference(experiment.arms))
+        more = weight_of(len(experiment.arms) + n_new) - weight_of(len(experiment.arms))
+    else:
+        return
+    total = more + sum(weight_of(len(one.arms)) for one in fold.experiments.values())
+    if more and total > max_arms:
+        raise too_many_arms(total, max_arms)
 
 
 def entry_of(request: Create | ChangeArms | Close, fold: Fold, at: int) -> Entry | None:
@@ -74,9 +90,9 @@ def _change(request: ChangeArms, fold: Fold, at: int) -> Entry | None:
     check_arms(names)
     if not names:
         raise InvalidInput("name at least one arm to add or to retire")
-    active = {experiment.arms[arm] for arm in experiment.era.arms}
+    active, known = {experiment.arms[arm] for arm in experiment.era.arms}, set(experiment.arms)
     for name in change.retire:
-        if name not in experiment.arms:
+        if name not in known:
             raise Refusal("not_found", f"{request.name!r} has no arm {name!r} to retire. It has {sorted(active)}.")
     new = ArmChange([name for name in change.add if name not in active], [n for n in change.retire if n in active])
     left = len(active) + len(new.add) - len(new.retire)

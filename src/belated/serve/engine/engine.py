@@ -17,7 +17,7 @@ from belated.errors import HistoryLost, StoreError
 from belated.serve.domain.entries import Entry
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.history import Place
-from belated.serve.domain.quotas import KEY_LIFETIME, MAX_OPEN
+from belated.serve.domain.quotas import KEY_LIFETIME, MAX_OPEN, MAX_TOTAL_ARMS
 from belated.serve.domain.refusals import behind, try_later
 from belated.serve.engine import administration
 from belated.serve.engine.applied import Applied
@@ -49,12 +49,14 @@ class Engine:
         generator: np.random.Generator | None = None,
         max_open: int = MAX_OPEN,
         key_lifetime: int = KEY_LIFETIME,
+        max_total_arms: int = MAX_TOTAL_ARMS,
     ) -> None:
         self.applied = applied = Applied(journal)
         self.journal, self.fold, self.lock, self.recent = journal, applied.fold, applied.lock, applied.recent
         self.clock = timekeeper(clock, journal, self.fold.at)
         generator = np.random.default_rng() if generator is None else generator
         self.asking = Asking(applied, self.now, generator, max_open)
+        self._max_total_arms = max_total_arms
         self._snapshot_seq = self.fold.restored
         self._expiry = Expiry(journal)
         self._forgetting = Forgetting(journal, key_lifetime)
@@ -123,6 +125,7 @@ class Engine:
                 self.confirm_history()
                 self.journal.settle()
                 return self.fold.by_name[name], False
+            administration.check_room(request, self.fold, self._max_total_arms)
             try:
                 [written] = self.applied.append([entry])
             except Conflict:  # another server was faster, so look at what it did

@@ -117,7 +117,12 @@ class Service:
         `end_snapshots` is called before the last one, which the writer saves in any case.
         """
         journal = open_to_serve(store, silence_timeout=SILENCE_TIMEOUT)
-        engine = Engine(journal, max_open=quotas.max_open, key_lifetime=quotas.key_lifetime)
+        engine = Engine(
+            journal,
+            max_open=quotas.max_open,
+            key_lifetime=quotas.key_lifetime,
+            max_total_arms=quotas.max_total_arms,
+        )
         return cls(
             engine,
             capacity=capacity,

@@ -64,7 +64,7 @@ class StoreFiles:
 
     def _lacks_pages(self, path: str) -> bool:
         """Whether the log lacks pages that were written to it and are in use."""
-        pages = self._db.execute("PRAGMA wal_checkpoint(NOOP)").fetchall()[0][1]
+        pages = int(self._db.execute("PRAGMA wal_checkpoint(NOOP)").fetchall()[0][1])  # type: ignore[arg-type]
         found = _look(path)
         return pages > 0 and (found is None or found.st_size < LOG_HEADER + pages * (FRAME_HEADER + self._page_size))
 
