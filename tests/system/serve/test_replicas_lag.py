@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from statistics import median
 
 import httpx
 import psycopg
@@ -52,6 +53,18 @@ def check_views(served: Served) -> None:
     for store in stores:
         assert store["lag_entries"] == before["belated_lag_entries"] == after["belated_lag_entries"] > 0
         assert 0 < before["belated_lag_seconds"] < store["lag_seconds"] < after["belated_lag_seconds"]
+
+
+def test_what_one_has_written_the_others_soon_know(replicas: list[Served]) -> None:
+    """It takes about 20 ms, and longer here because the test asks over HTTP on a busy machine."""
+    waits = []
+    with replicas[0].client() as one, replicas[1].client() as two:
+        for _ in range(15):
+            assert one.post(f"/v1/experiments/{NAME}/decisions").status_code == 201
+            began, entries = time.monotonic(), one.get("/v1/store").json()["entries"]
+            until(lambda entries=entries: two.get("/v1/store").json()["entries"] >= entries)  # type: ignore[misc]
+            waits.append(time.monotonic() - began)
+    assert median(waits) < 0.15
 
 
 def test_a_transaction_of_somebody_else_delays_what_servers_learn_and_nothing_more(
