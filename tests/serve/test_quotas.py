@@ -127,7 +127,7 @@ def test_nobody_can_create_experiments_or_arms_without_end(tmp_path: Path) -> No
 
 
 def test_changing_many_arms_of_many_takes_no_time(tmp_path: Path) -> None:
-    """The last one took half a second, in which nobody got an answer, because each name was searched in a list of all."""
+    """The last one took half a second, and meanwhile nobody got an answer. Names were searched in a list of all."""
     driven = Driven(tmp_path)
     driven.create("layout", tuple(f"0-{arm}" for arm in range(1000)))
     began = time.process_time()

@@ -242,6 +242,10 @@ def test_a_page_of_another_site_is_not_answered_without_an_origin_either(served:
         ("Forwarded", "for=127.0.0.1"),
         ("Via", "1.1 proxy"),
         ("CF-Connecting-IP", "203.0.113.7"),
+        ("CDN-Loop", "cloudflare"),
+        ("X-Amzn-Trace-Id", "Root=1"),
+        ("Client-IP", "203.0.113.7"),
+        ("X-Forwarded", "x"),
     ],
 )
 def test_what_comes_through_a_proxy_is_not_answered(served: Served, name: str, value: str) -> None:

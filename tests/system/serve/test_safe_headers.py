@@ -29,3 +29,12 @@ def test_every_answer_is_safe_in_a_browser(served: Served, path: str) -> None:
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     if path in PAGES:
         assert (answer.headers["X-Frame-Options"], answer.headers["Referrer-Policy"]) == ("DENY", "no-referrer")
+
+
+@pytest.mark.parametrize("path", ["/", "/static/style.css"])
+@pytest.mark.parametrize("ranges", ["bytes=5-1", "bytes=999999999-", "nonsense", "bytes=0-1,5-6"])
+def test_a_page_is_always_whole(served: Served, path: str, ranges: str) -> None:
+    """The answer to a wrong range had none of these headers."""
+    answer = served.get(path, Range=ranges)
+    assert (answer.status_code, answer.content) == (200, served.get(path).content)
+    assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]

@@ -174,9 +174,18 @@ def documents(metrics: Metrics) -> list[Route]:
     ]
 
 
+def whole(scope: Scope) -> Scope:
+    """Return the same request, but for the whole file. What Starlette says to a wrong range is no problem document."""
+    headers = [(name, value) for name, value in scope["headers"] if name not in (b"range", b"if-range")]
+    return {**scope, "headers": headers}
+
+
 @final
 class Assets(StaticFiles):
     """The files of the pages."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await super().__call__(whole(scope), receive, send)
 
     def file_response(self, *arguments: Any, **named: Any) -> Response:
         response = super().file_response(*arguments, **named)
@@ -184,11 +193,19 @@ class Assets(StaticFiles):
         return response
 
 
+@final
+class Page(FileResponse):
+    """A dashboard page. It gets its data through the API."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await super().__call__(whole(scope), receive, send)
+
+
 def page(name: str) -> Any:
-    """Return a handler for a dashboard page. The page gets its data through the API."""
+    """Return a handler for a dashboard page."""
 
     async def show(_request: Request) -> Response:
-        return FileResponse(DASHBOARD / name, headers=PAGE_HEADERS)
+        return Page(DASHBOARD / name, headers=PAGE_HEADERS)
 
     return show
 

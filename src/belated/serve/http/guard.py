@@ -17,8 +17,11 @@ from belated.serve.http.calls import Call
 FIX: Final = "Create a key with `belated keys create`."
 OWN: Final = "is_own_program"  # in the state of a request: a function that says whose program the caller is
 FORWARDING: Final = (
-    b"forwarded", b"via", b"x-forwarded", b"x-real-ip", b"x-client-ip", b"x-cluster-client-ip", b"x-original-",
-    b"x-envoy-", b"x-proxy", b"true-client-ip", b"fastly-", b"cf-connecting-ip", b"cf-ray", b"fly-client-ip",
+    b"forwarded", b"via", b"x-forwarded", b"x-real-", b"x-client-", b"x-cluster-client-ip", b"x-original-",
+    b"x-remote-", b"x-envoy-", b"x-proxy", b"proxy-", b"client-ip", b"true-client-ip", b"wl-proxy", b"fastly-",
+    b"cf-", b"cdn-", b"fly-", b"ngrok-", b"tailscale-", b"x-amz", b"x-azure-", b"x-arr-", b"x-appengine-",
+    b"x-cloud-trace", b"x-akamai", b"akamai-", b"x-haproxy", b"x-varnish", b"x-traefik", b"x-nginx", b"x-nf-",
+    b"x-vercel-", b"x-scheme", b"x-host", b"x-ssl-", b"front-end-https", b"max-forwards", b"surrogate-",
 )  # headers that only proxies add, or how their names begin  # fmt: skip
 
 
