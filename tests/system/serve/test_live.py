@@ -188,6 +188,32 @@ def test_a_costly_document_is_made_rarely(tmp_path: Path, monkeypatch: pytest.Mo
     assert time.monotonic() - began > 2 * 0.005 / live.SHARE
 
 
+def test_streams_do_not_take_all_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "MOST_WATCHING", 2)
+    driven = Driven(tmp_path)
+    driven.create()
+    app = build(Service(driven.engine))
+
+    async def run() -> None:
+        others: list[list[bytes]] = []
+
+        def third_was_refused(sent: list[bytes]) -> bool:
+            return len(sent) >= 2 and len(others) == 1
+
+        async def third() -> None:
+            await asyncio.sleep(0.5)
+            others.append(await listen(app, "/v1/live", lambda _: False))
+
+        monkeypatch.setattr(live, "AGEING", 0.1)
+        await asyncio.gather(
+            *(listen(app, path, third_was_refused) for path in ("/v1/live", "/v1/experiments/layout/live")), third()
+        )
+        assert b"2 live streams" in others[0][-1]
+        assert len(await listen(app, "/v1/live", lambda sent: len(sent) == 2)) > 2
+
+    asyncio.run(run())
+
+
 def test_a_view_does_not_hold_the_lock_while_it_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     driven = Driven(tmp_path)
     driven.create()

@@ -83,4 +83,10 @@ def test_the_description_names_the_answer() -> None:
         "/v1/decisions/{decision_id}",  # if too many of them are unknown
         "/v1/decisions/{decision_id}/feedback",
         "/v1/feedback",
+        "/v1/experiments",
+        "/v1/experiments/{name}/arms",
+        "/v1/experiments/{name}/export.csv",
+        "/v1/experiments/{name}/export.parquet",
+        "/v1/experiments/{name}/live",
+        "/v1/live",
     }

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
+from belated.serve.domain.quotas import exhausted
 from belated.serve.domain.refusals import Refusal
 from belated.serve.http.calls import Answer, Call, experiment_of
 from belated.serve.http.differences import difference
@@ -23,6 +24,8 @@ PAUSE: Final = 0.2  # seconds between two looks for changes
 APART: Final = 1.0  # seconds between two events, at least
 AGEING: Final = 5.0  # seconds after which an event is sent without changes, because open decisions grow older
 SHARE: Final = 0.01  # of one processor, which a watched document may use, so that few decisions notice
+MOST_WATCHING: Final = 200  # streams of a process, so that they do not take the connections of all others
+WATCHING_RETRY: Final = 10  # seconds
 LONGEST: Final = 10.0  # seconds between two events at most, if something has changed
 STREAM: Final = "text/event-stream"
 
@@ -117,7 +120,10 @@ async def events(
 
 
 def wants_differences(call: Call) -> bool:
-    """Read the query of a stream."""
+    """Read the query of a stream. Refuses it if there are too many streams."""
+    if sum(feed.n_watching for feed in FEEDS.get(call.service, {}).values()) >= MOST_WATCHING:
+        said = f"this server has {MOST_WATCHING} live streams. Close some, or ask for the document now and then."
+        raise exhausted("live streams", said, WATCHING_RETRY)
     asked = call.query("differences").get("differences", "false")
     if asked not in ("true", "false"):
         raise Refusal("invalid", f"differences must be true or false, got {asked!r:.80}")

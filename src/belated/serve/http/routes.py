@@ -99,7 +99,7 @@ ROUTES: Final = (  # the busiest first, because they are tried in order
     Route("GET", "/readyz", ready, None, "Check that decisions are accepted", {200: d.Health}, problems=(503,)),
     Route(
         *("POST", "/v1/experiments", experiments.create, "admin", "Create an experiment"),
-        {201: ExperimentView, 200: ExperimentView}, Settings, LAYOUT, (400, 409, 422, *WRITING),
+        {201: ExperimentView, 200: ExperimentView}, Settings, LAYOUT, (400, 409, 422, *COUNTED),
     ),
     Route(
         *("GET", "/v1/experiments", experiments.list_all, "admin", "List experiments"),
@@ -111,7 +111,7 @@ ROUTES: Final = (  # the busiest first, because they are tried in order
     ),
     Route(
         *("POST", f"{EXPERIMENT}/arms", experiments.change_arms, "admin", "Add and retire arms"),
-        {200: ExperimentView}, ArmChange, {"add": ["violet"], "retire": ["red"]}, (400, 404, 409, 422, *WRITING),
+        {200: ExperimentView}, ArmChange, {"add": ["violet"], "retire": ["red"]}, (400, 404, 409, 422, *COUNTED),
     ),
     Route(
         *("GET", f"{EXPERIMENT}/arms", experiments.list_arms, "admin", "List all arms"),
@@ -135,19 +135,19 @@ ROUTES: Final = (  # the busiest first, because they are tried in order
     ),
     Route(
         *("GET", f"{EXPERIMENT}/export.csv", exports.to_csv, "admin", "Download all decisions as CSV"),
-        {200: CSV}, problems=(404, 422), query=(AFTER, LIMIT),
+        {200: CSV}, problems=(404, 422, 429), query=(AFTER, LIMIT),
     ),
     Route(
         *("GET", f"{EXPERIMENT}/export.parquet", exports.to_parquet, "admin", "Download all decisions as Parquet"),
-        {200: PARQUET}, problems=(404, 422), query=(AFTER, LIMIT),
+        {200: PARQUET}, problems=(404, 422, 429), query=(AFTER, LIMIT),
     ),
     Route(
         *("GET", f"{EXPERIMENT}/live", live.watch, "admin", "Stream an experiment"),
-        {200: STREAM}, problems=(404, 422), query=(DIFFERENCES,),
+        {200: STREAM}, problems=(404, 422, 429), query=(DIFFERENCES,),
     ),
     Route(
         *("GET", "/v1/live", live.watch_all, "admin", "Stream the list of experiments"),
-        {200: STREAM}, problems=(422,), query=(DIFFERENCES,),
+        {200: STREAM}, problems=(422, 429), query=(DIFFERENCES,),
     ),
     Route(
         *("GET", DECISION, decisions.read_decision, "admin", "Read a decision and its outcomes"),

@@ -6,13 +6,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
+from threading import BoundedSemaphore
 from typing import Any, Final, Generic, NamedTuple, Self, TypeVar, final
 
 from belated.errors import StoreError
 from belated.serve.domain.entries import Entry, Found
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.messages import OutcomeReport, ReportStatus
-from belated.serve.domain.quotas import Quotas, Rates
+from belated.serve.domain.quotas import Quotas, Rates, exhausted
 from belated.serve.domain.refusals import Refusal, behind
 from belated.serve.domain.settings import ArmChange, Settings
 from belated.serve.engine import administration
@@ -42,6 +43,8 @@ T = TypeVar("T")
 log = logging.getLogger("belated.service")
 CAPACITY: Final = 100_000  # decisions and reports that may wait for the disk
 EXPORT_PAGE: Final = 1_000
+MOST_EXPORTS: Final = 8  # at a time
+EXPORT_RETRY: Final = 5  # seconds
 STEP_BACK: Final = 4.0  # times as long as a page took, an export pauses while the service writes
 LONGEST_PAGE: Final = 0.05  # seconds that count, because a page also takes long if its caller is slow
 
@@ -95,7 +98,7 @@ class Service:
         self._reader = Reader(engine.journal, self._writer)
         self._archived = Archived(self._reader)
         self._recalling = Recalling(engine)
-        self.misses = Misses()
+        self.misses, self._exports = Misses(), BoundedSemaphore(MOST_EXPORTS)
         self.refused_connections = Counter[int]()  # requests that broke a limit of their connection, by status
         self.views = ViewThread()
         self.is_stopping = False
@@ -286,6 +289,15 @@ class Service:
 
         Each page is a query of its own, so that no old state of the store has to be kept for a slow caller.
         """
+        if not self._exports.acquire(blocking=False):
+            said = f"this server sends {MOST_EXPORTS} exports at a time, because each has a connection to the store"
+            raise exhausted("exports", f"{said}. Try again when one has ended.", EXPORT_RETRY)
+        try:
+            yield from self._export(experiment, after, limit)
+        finally:
+            self._exports.release()
+
+    def _export(self, experiment: Experiment, after: int, limit: int) -> Generator[list[Found]]:
         journal, last = self._reader.open(), self._engine.fold.seq
         try:
             while after < last and limit > 0:
