@@ -34,10 +34,11 @@ def audit(database: Database, model: Model, engines: Sequence[Engine]) -> None:
         check_counts(experiment, own)
         check_events(experiment, own)
         check_waits(experiment.settings, own, database)
-        check_outcomes(own, model, database.gone)
+        check_outcomes(experiment.name, own, model, database.gone)
         removed = {entry.request for entry in own if entry.seq in database.gone}
         check_keys(experiment.name, [entry for entry in own if entry.request not in removed - {None}], model)
         check_keyless(experiment.name, own, model)
+        check_subjects(experiment.name, own, database.gone)
     for (name, key), said in model.answers.items():
         kept = [database.entries[seq] for seq in database.requests.get((database.names[name], key), [])]
         require(len(kept) == len(said), f"the key {key} of {name} was answered, but has {len(kept)} decisions")
@@ -137,7 +138,7 @@ def check_waits(settings: Settings, own: Sequence[Entry], database: Database) ->
     require(wait is None or not made, f"decisions {sorted(made)} of {settings.name} still wait")
 
 
-def check_outcomes(own: Sequence[Entry], model: Model, gone: Collection[int]) -> None:
+def check_outcomes(name: str, own: Sequence[Entry], model: Model, gone: Collection[int]) -> None:
     """Each decision has one first outcome. All others replace one, and all were sent. None came twice.
 
     Nothing leaves the store while it is open, and of what was to leave it nothing is told any more.
@@ -158,7 +159,7 @@ def check_outcomes(own: Sequence[Entry], model: Model, gone: Collection[int]) ->
         is_late_first = len(history) < 2 or history[0].kind is EntryKind.REPORTED or history[1].kind is EntryKind.LATE
         require(kinds[EntryKind.LATE] <= 1 and is_late_first, f"late outcomes of decision {seq}")
         id = id_of(decisions[seq])
-        sent = model.sent.get(id, [])
+        sent = [*model.sent.get(id, []), *model.sent_for.get((name, decisions[seq].alias or b""), [])]
         for before, one in zip([None, *history], history, strict=False):
             is_sent = any(report.value == one.value and is_meant(report, before, one) for report in sent)
             is_own = one.kind in (EntryKind.EXPIRED, EntryKind.REMOVED)
@@ -190,9 +191,22 @@ def check_keys(name: str, own: Sequence[Entry], model: Model) -> None:
         require(found == list(range(model.sizes[name, key])), f"the key {key} of {name} has the positions {found}")
 
 
+def check_subjects(name: str, own: Sequence[Entry], gone: Collection[int]) -> None:
+    """The decisions of a subject have positions without gaps, unless some were removed."""
+    positions: dict[bytes, list[int]] = {}
+    for entry in own:
+        if entry.kind is EntryKind.DECIDED and entry.alias is not None:
+            positions.setdefault(entry.alias, []).append(entry.position or 0)
+            if entry.seq in gone:
+                del positions[entry.alias]
+    for found in positions.values():
+        require(found == list(range(found[0], found[0] + len(found))), f"a subject of {name} has turns {found}")
+
+
 def check_keyless(name: str, own: Sequence[Entry], model: Model) -> None:
     """Without a key, each delivery may have decided once."""
-    made = {entry.seq for entry in own if entry.kind is EntryKind.DECIDED and entry.request is None}
+    decided = (entry for entry in own if entry.kind is EntryKind.DECIDED and entry.alias is None)
+    made = {entry.seq for entry in decided if entry.request is None}
     known = {seq for seq, entry in model.keyless.items() if entry.experiment == own[0].experiment}
     require(known <= made, f"decisions {sorted(known - made)} were acknowledged but are gone")
     require(len(made) <= model.asked[name], f"{len(made)} decisions of {name} without a key, asked {model.asked[name]}")

@@ -4,7 +4,7 @@ from itertools import count
 from random import Random
 from typing import Final, NamedTuple, final
 
-from belated.serve.domain.messages import OutcomeReport, ReportStatus
+from belated.serve.domain.messages import OutcomeReport, ReportStatus, SubjectStatus
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, Settings, TuningChoice
 from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Request, Result, Tell
@@ -15,7 +15,7 @@ TUNINGS: Final = ("means", "means", "shadow", "advanced", "simple", "tsallis", "
 VALUES: Final = (0.0, 0.25, 0.5, 1.0)
 PATIENCE: Final = 40  # turns without an answer, after which a call is repeated
 GIVEN_UP: Final = 0.1  # share of the repetitions that are given up instead
-COMMON: Final = 6  # keys that all clients use
+COMMON: Final = 6  # keys, and subjects, that all clients use
 
 
 def experiments(random: Random, *, is_one_cursed: bool) -> list[Settings]:
@@ -83,7 +83,9 @@ class Client:
 
     def _is_unsafe(self) -> bool:
         """Whether a repetition could decide twice."""
-        return self.open is not None and isinstance(self.open.request, Ask) and self.open.request.key is None
+        if self.open is None or not isinstance(self.open.request, Ask):
+            return False
+        return self.open.request.key is None and self.open.request.subject is None
 
     def take(self, call: Call, result: Result) -> None:
         """Take an answer. One that says `try again` is as good as none. So is one to an earlier call."""
@@ -100,9 +102,10 @@ class Client:
             for report, answer in zip(call.request.reports, result, strict=True):
                 self._learn(report, answer)
 
-    def _learn(self, report: OutcomeReport, answer: ReportStatus | Refusal) -> None:
+    def _learn(self, report: OutcomeReport, answer: ReportStatus | SubjectStatus | Refusal) -> None:
         if answer.revision is not None:
-            self._revisions[report.decision_id] = answer.revision
+            decision_id = answer.decision_id if isinstance(answer, SubjectStatus) else report.decision_id
+            self._revisions[decision_id] = answer.revision
 
     def _next(self) -> Request:
         missing = [one for one in self._settings if one.name not in self._existing]
@@ -117,13 +120,25 @@ class Client:
 
     def _ask(self) -> Ask:
         name, dice = self._random.choice(self._settings).name, self._random.random()
+        if dice < 0.1:
+            return Ask(name, subject=self._subject())
         if dice < 0.2:
             return Ask(name, self._random.choice((1, 3)))
         if dice < 0.5:
             return Ask(name, 2, f"common-{self._random.randrange(COMMON)}")
         return Ask(name, self._random.choice((1, 1, 2, 4)), f"{self._number}-{next(self._numbers)}")
 
+    def _subject(self) -> str:
+        return f"subject-{self._random.randrange(COMMON)}"
+
+    def _tell_of_subject(self) -> OutcomeReport:
+        name, id = self._random.choice(self._settings).name, f"{self._number}-{next(self._numbers)}"
+        value, subject = self._random.choice(VALUES), self._subject()
+        return OutcomeReport("", "reward", value, report_id=id, experiment=name, subject=subject)
+
     def _tell(self) -> Tell:
+        if self._random.random() < 0.05:
+            return Tell([self._tell_of_subject()])
         recent = self._made[-12:]
         reports = []
         for _ in range(self._random.choice((1, 1, 2, 4))):

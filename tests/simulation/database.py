@@ -12,7 +12,7 @@ from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import LOW_BITS, Mark, place_of
 from belated.serve.store.bases import is_removed_by
 from belated.serve.store.journal import Base, Key, Removal
-from tests.support.memory_journal import base_of, is_in_force, unique
+from tests.support.memory_journal import base_of, is_in_force, unique, uniques
 
 KEPT_SNAPSHOTS = 2
 
@@ -88,6 +88,7 @@ class Database:
         self.uniques: set[tuple[Any, ...]] = set()
         self.names: dict[str, int] = {}
         self.requests: dict[tuple[int, str], list[int]] = {}
+        self.aliases: dict[tuple[int, bytes], list[tuple[int, int]]] = {}  # positions and numbers of entries
         self.outcomes: dict[int, list[int]] = {}
         self.by_experiment: dict[int, list[int]] = {}
         self.snapshots: dict[int, Snapshot] = {}
@@ -112,7 +113,7 @@ class Database:
 
     def insert(self, transaction: Transaction) -> bool | None:
         """Check unique values and hold them. None if another open transaction holds one, False if one exists."""
-        wanted = [own for entry in transaction.entries if (own := unique(entry)) is not None]
+        wanted = [own for entry in transaction.entries for own in uniques(entry)]
         if len(set(wanted)) < len(wanted) or not self.uniques.isdisjoint(wanted):
             self.conflicts += 1
             return False
@@ -150,10 +151,12 @@ class Database:
             self.entries[entry.seq] = entry
             insort(self.order, entry.seq)
             insort(self.by_experiment.setdefault(entry.experiment, []), entry.seq)
-            if (own := unique(entry)) is not None:
-                self.uniques.add(own)
-                if own[0] == "name":
-                    self.names[own[1]] = entry.seq
+            self.uniques |= uniques(entry)
+            if (own := unique(entry)) is not None and own[0] == "name":
+                self.names[own[1]] = entry.seq
+            if entry.alias is not None:
+                place = entry.position or 0, entry.seq
+                insort(self.aliases.setdefault((entry.experiment, entry.alias), []), place)
             if entry.kind is EntryKind.DECIDED and entry.request is not None:
                 insort(self.requests.setdefault((entry.experiment, entry.request), []), entry.seq)
             if entry.decision is not None:
@@ -195,6 +198,9 @@ class Database:
         self.order.remove(entry.seq)
         self.by_experiment[entry.experiment].remove(entry.seq)
         self._drop_request(entry)
+        if entry.alias is not None:
+            self.uniques -= uniques(entry)
+            self.aliases[entry.experiment, entry.alias].remove((entry.position or 0, entry.seq))
         if entry.decision is not None:
             self.outcomes[entry.decision].remove(entry.seq)
             self.uniques.discard(unique(entry) or ())

@@ -9,7 +9,7 @@ from belated.errors import HistoryLost, StoreError, StoreUnreachable
 from belated.serve.domain.entries import Entry, EntryKind, Found
 from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import Mark, place_of
-from belated.serve.store.journal import NO_MARK, Base, Conflict, Journal, Key, Removal, Requested
+from belated.serve.store.journal import NO_MARK, Aliased, Base, Conflict, Journal, Key, Removal, Requested
 from tests.simulation.database import Begun, Database, Forgotten, Prepared, Removed, Transaction
 from tests.support.memory_journal import EVENTS, OUTCOMES
 
@@ -196,6 +196,14 @@ class SimulatedJournal(Journal):
 
     def last(self) -> int:
         return self._call("last", self._database.last)
+
+    def aliased(self, aliases: Sequence[Aliased]) -> dict[Aliased, list[Entry]]:
+        known = self._database.aliases
+
+        def find() -> dict[Aliased, list[Entry]]:
+            return {one: [self._database.entries[seq] for _, seq in known[one]] for one in aliases if known.get(one)}
+
+        return self._call("aliased", find)
 
     def named(self, names: Sequence[str]) -> dict[str, int]:
         def do() -> dict[str, int]:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, final
 import msgspec
 
 from belated.errors import HistoryLost, StoreError
-from belated.serve.domain import ids
+from belated.serve.domain import aliases, ids
 from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.fold import Fold
-from belated.serve.domain.messages import Decided, OutcomeReport, ReportStatus
+from belated.serve.domain.messages import Decided, OutcomeReport, ReportStatus, SubjectStatus
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, stored_settings
 from belated.serve.domain.timestamps import MICROSECONDS
@@ -48,6 +48,8 @@ class Model:
         self.keyless: dict[int, Entry] = {}  # decisions without a key that were acknowledged
         self.asked: Counter[str] = Counter()  # decisions without a key that servers were asked for, by experiment
         self.sizes: dict[tuple[str, str], int] = {}
+        self.written: dict[int, int] = {}  # when entries were committed
+        self.sent_for: dict[tuple[str, bytes], list[OutcomeReport]] = {}  # by experiment and alias, as `sent`
         self.sent: dict[str, list[OutcomeReport]] = {}  # by decision, the reports that reached a server
         self.statuses: Counter[tuple[str, str]] = Counter()  # by decision
         self.created: dict[str, int] = {}  # experiments that were acknowledged, and when that was first
@@ -82,11 +84,44 @@ class Model:
     def _committed(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
             require(entry.seen is None or entry.seen < entry.seq, f"entry {entry.seq} has seen {entry.seen}")
+            self.written[entry.seq] = self._clock()
+            if entry.kind is EntryKind.DECIDED and entry.alias is not None:
+                self._check_turn(entry)
         if self.writer is not None:
             require(
                 not self._has_lost(self.writer),
                 f"server {self.writer.number} writes on top of a state that is not the journal's",
             )
+
+    def _turns(self, experiment: int, alias: bytes | None) -> list[Entry]:
+        """The decisions of a subject that are in the journal, in their order."""
+        places = self._database.aliases.get((experiment, alias or b""), [])
+        return [self._database.entries[seq] for _, seq in places]
+
+    def _check_turn(self, entry: Entry) -> None:
+        """A subject is decided anew only after its arm was retired, and once."""
+        before = [one for one in self._turns(entry.experiment, entry.alias) if one.seq != entry.seq]
+        if before:
+            newest = before[-1]
+            require(
+                entry.position == (newest.position or 0) + 1, f"decision {entry.seq} is not the next of its subject"
+            )
+            require(self._was_retired(newest), f"a subject was decided anew, although arm {newest.arm} takes part")
+
+    def _was_retired(self, decision: Entry) -> bool:
+        """Whether the arm of a decision was ever retired."""
+        if self.losses:
+            return True  # nobody knows what the arms were before
+        events = self._database.of_experiment(decision.experiment, 0, 10**9, EVENTS)
+        arms, retired = list[str](), set[str]()
+        for one in events:
+            if one.kind is EntryKind.CREATED:
+                arms += stored_settings(one.body or b"").arms
+            elif one.kind is EntryKind.ARMS:
+                change = msgspec.json.decode(one.body or b"", type=ArmChange)
+                arms += [name for name in change.add if name not in arms]
+                retired.update(change.retire)
+        return arms[decision.arm or 0] in retired
 
     def _removed(self, entries: Sequence[Entry]) -> None:
         """Decisions were archived or erased. Their keys may be used again."""
@@ -148,13 +183,18 @@ class Model:
         """A call has reached a server, which may or may not answer it."""
         request = call.request
         if isinstance(request, Ask):
-            if request.key is None:
+            if request.subject is not None:
+                pass  # it decides once, however often it is delivered
+            elif request.key is None:
                 self.asked[request.name] += request.size
             else:
                 self.sizes[request.name, request.key] = request.size
         elif isinstance(request, Tell):
             for report in request.reports:
-                self.sent.setdefault(report.decision_id, []).append(report)
+                if report.subject is None:
+                    self.sent.setdefault(report.decision_id, []).append(report)
+                else:
+                    self.sent_for.setdefault(_name_of(report), []).append(report)
         elif isinstance(request, Close):
             self.closing.add(request.name)
 
@@ -169,11 +209,11 @@ class Model:
             self._refused(call, result, since)
         elif isinstance(call.request, Ask):
             assert isinstance(result, Answers)
-            self._decided(call.request, result.decisions, lost)
+            self._decided(call.request, result.decisions, lost, since)
         elif isinstance(call.request, Tell):
             assert isinstance(result, list)
             for report, status in zip(call.request.reports, result, strict=True):
-                self._told(report, status, lost)
+                self._told(report, status, lost, since)
         else:
             assert isinstance(call.request, Create | ChangeArms | Close)
             is_there = self._is_done(call.request)
@@ -203,17 +243,28 @@ class Model:
             "unavailable": True,
             "failed": name == CURSED,
             "not_found": isinstance(request, ChangeArms) or (is_new and not isinstance(request, Tell)),
-            "conflict": name in self.closing and isinstance(request, Ask | ChangeArms),
+            "conflict": (name in self.closing and isinstance(request, Ask | ChangeArms)) or self._is_retired(request),
             "invalid": isinstance(request, ChangeArms) or (isinstance(request, Ask) and self._is_broken(request)),
         }
         require(is_fine.get(kind), f"{request} was refused: {refusal.detail}")
+
+    def _is_retired(self, request: object) -> bool:
+        """Whether the key of a request was used for an arm that was retired."""
+        if not isinstance(request, Ask) or request.key is None:
+            return False
+        number, known = self._database.names.get(request.name), (*self._database.history(), *self._all_lost())
+        made = [one for one in known if (one.experiment, one.request) == (number, request.key)]
+        return any(map(self._was_retired, made))
+
+    def _all_lost(self) -> list[Entry]:
+        return [entry for _, entry in self._lost]
 
     def _is_broken(self, request: Ask) -> bool:
         """Whether decisions of its key were removed, so that others may be left alone."""
         number = self._database.names.get(request.name)
         return any((one.experiment, one.request) == (number, request.key) for one in self._database.gone.values())
 
-    def _decided(self, request: Ask, decisions: list[Decided], lost: list[Entry]) -> None:
+    def _decided(self, request: Ask, decisions: list[Decided], lost: list[Entry], since: int) -> None:
         require(len(decisions) == request.size, f"{len(decisions)} decisions, asked for {request.size}")
         for one in decisions:
             entry = self._entry(one.id, lost)
@@ -225,7 +276,12 @@ class Model:
             require(said == kept, f"a decision was answered as {said}, but the journal has {kept}")
             if self._database.entries.get(entry.seq) != entry:
                 return  # a failover has lost it meanwhile, or it was removed
-            if request.key is None:
+            if request.subject is not None:
+                require(entry.alias == aliases.of_subject(request.name, request.subject), "the subject of another")
+                later = [one for one in self._turns(entry.experiment, entry.alias) if self.written[one.seq] < since]
+                newest = max((one.position or 0 for one in later), default=0)
+                require((entry.position or 0) >= newest, f"decision {entry.seq} is not the newest of its subject")
+            elif request.key is None:
                 require(entry.seq not in self.keyless, f"decision {entry.seq} was given to two callers")
                 self.keyless[entry.seq] = entry
         if request.key is not None:
@@ -239,12 +295,21 @@ class Model:
         all = [self._database.ever(seq), *(one for one in lost if one.seq == seq)]
         return next((one for one in all if one is not None and id_of(one) == id), None)
 
-    def _told(self, report: OutcomeReport, answer: ReportStatus | Refusal, lost: list[Entry]) -> None:
+    def _told(
+        self, report: OutcomeReport, answer: ReportStatus | SubjectStatus | Refusal, lost: list[Entry], since: int
+    ) -> None:
+        if report.subject is not None:
+            if isinstance(answer, Refusal):
+                self._not_told_of(report, answer, since)
+                return
+            assert isinstance(answer, SubjectStatus)
+            report, answer = msgspec.structs.replace(report, decision_id=answer.decision_id), ReportStatus(*answer[:2])
         id = report.decision_id
         decision = self._entry(id, lost)
         if isinstance(answer, Refusal):
             self._not_told(report, answer, decision)
             return
+        assert isinstance(answer, ReportStatus)
         require(decision is not None, f"{report} was {answer.status}, but there is no such decision")
         kept = [one for one in self._database.history() if one.decision == _place(id)[0]]
         is_kept, is_lost = (any(_is_said(report, answer, one) for one in some) for some in (kept, lost))
@@ -255,10 +320,28 @@ class Model:
         id = report.decision_id
         is_fine = {
             "unavailable": True,
-            "conflict": any(one.value != report.value for one in self.sent[id])
+            "conflict": any(one.value != report.value for one in (*self.sent[id], *self._sent_for(decision)))
             or (self.losses > 0 and report.revision is not None),  # it may be of an outcome that is lost
             "not_found": self._entry(id, []) is None or self._has_left(_place(id)[0]),
             "failed": decision is not None and decision.experiment == self._database.names.get(CURSED),
+        }
+        require(is_fine.get(refusal.kind), f"{report} was refused: {refusal.detail}")
+
+    def _sent_for(self, decision: Entry | None) -> list[OutcomeReport]:
+        """The reports by subject that may have been about a decision."""
+        if decision is None or decision.alias is None:
+            return []
+        return [one for (_, alias), sent in self.sent_for.items() if alias == decision.alias for one in sent]
+
+    def _not_told_of(self, report: OutcomeReport, refusal: Refusal, since: int) -> None:
+        name, alias = _name_of(report)
+        made = self._turns(self._database.names.get(name, 0), alias)
+        known = [one for one in made if self.written[one.seq] < since and not self._has_left(one.seq)]
+        is_fine = {
+            "unavailable": True,
+            "conflict": True,  # somebody has reported another outcome
+            "not_found": not known,
+            "failed": name == CURSED,
         }
         require(is_fine.get(refusal.kind), f"{report} was refused: {refusal.detail}")
 
@@ -298,10 +381,19 @@ class Truth:
 def _is_said(report: OutcomeReport, answer: ReportStatus, entry: Entry) -> bool:
     """Whether the answer to a report is about this outcome."""
     is_same = (entry.decision, entry.nonce) == _place(report.decision_id) and entry.revision == answer.revision
+    if answer.status == "duplicate" and report.report_id is not None and entry.alias is not None:
+        is_own = entry.alias == aliases.of_report(entry.experiment, report.report_id)
+        return is_own and entry.value == report.value  # another report may have amended it since
     if answer.status == "superseded":
         return is_same and report.amend and report.revision is not None and report.revision < answer.revision
     kinds = [KINDS[answer.status]] if answer.status in KINDS else list(KINDS.values())
     return is_same and entry.kind in kinds and entry.value == report.value
+
+
+def _name_of(report: OutcomeReport) -> tuple[str, bytes]:
+    """The experiment and the alias of a report by subject."""
+    name = report.experiment or ""
+    return name, aliases.of_subject(name, report.subject or "")
 
 
 def _place(id: str) -> tuple[int, int]:

@@ -98,6 +98,24 @@ def keys_are_not_looked_up() -> Iterator[Any]:
 
 
 @mutant
+def subjects_are_not_written() -> Iterator[Any]:
+    original = drawing.draw
+
+    def draw(experiment: Experiment, asked: Any, entries: list[Entry], *rest: Any) -> Any:
+        before = len(entries)
+        drawn = original(experiment, asked, entries, *rest)
+        entries[before:] = [msgspec.structs.replace(one, alias=None) for one in entries[before:]]
+        return drawn
+
+    yield patch.object(asking_module, "draw", draw)
+
+
+@mutant
+def a_subject_is_decided_anew_without_a_reason() -> Iterator[Any]:
+    yield patch.object(Asking, "_retired", lambda _self, _experiment, made: made if made[0].alias else [])
+
+
+@mutant
 def keys_are_not_written() -> Iterator[Any]:
     original = drawing.draw
 
@@ -123,8 +141,8 @@ def seen_is_one_too_high() -> Iterator[Any]:
 def shifted(by: int) -> Any:
     original = drawing.draw
 
-    def draw(experiment: Experiment, asked: Any, entries: Any, at: int, seen: int, generator: Any) -> Any:
-        return original(experiment, asked, entries, at, seen + by, generator)
+    def draw(experiment: Experiment, asked: Any, entries: Any, at: int, seen: int, *others: Any) -> Any:
+        return original(experiment, asked, entries, at, seen + by, *others)
 
     return draw
 

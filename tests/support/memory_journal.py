@@ -14,7 +14,7 @@ from belated.serve.domain.entries import Entry, EntryKind, Found, with_seq
 from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import LOW_BITS, Mark, place_of
 from belated.serve.store.bases import is_removed_by
-from belated.serve.store.journal import NO_MARK, Base, Conflict, Journal, Key, Removal, Requested
+from belated.serve.store.journal import NO_MARK, Aliased, Base, Conflict, Journal, Key, Removal, Requested
 
 OUTCOMES = (EntryKind.REPORTED, EntryKind.EXPIRED, EntryKind.LATE, EntryKind.AMENDED, EntryKind.REMOVED)
 EVENTS = (EntryKind.CREATED, EntryKind.ARMS, EntryKind.CLOSED)
@@ -36,8 +36,14 @@ class MemoryStore:
 seq_of = attrgetter("seq")
 
 
+def uniques(entry: Entry) -> set[tuple[Any, ...]]:
+    """The values that no other entry may have."""
+    alias = None if entry.alias is None else ("alias", entry.experiment, entry.alias, entry.position)
+    return {one for one in (unique(entry), alias) if one is not None}
+
+
 def unique(entry: Entry) -> tuple[Any, ...] | None:
-    """The value that no other entry may have, or None if there is none."""
+    """The value of its own kind that no other entry may have, or None if there is none."""
     if entry.kind is EntryKind.CREATED:
         return "name", msgspec.json.decode(entry.body or b"{}")["name"]
     if entry.kind is EntryKind.DECIDED:
@@ -76,12 +82,12 @@ class MemoryJournal(Journal):
             raise StoreError("this connection only reads")
         if not self.confirms(mark):
             raise HistoryLost(f"entries up to {mark.newest.seq} are gone")
-        taken = {unique(entry) for entry in self._store.entries} - {None}
+        taken = set[tuple[Any, ...]]().union(*map(uniques, self._store.entries))
         written = []
         for seq, entry in enumerate(entries, self.last() + 1):
-            if (own := unique(entry)) in taken:
+            if taken & (own := uniques(entry)):
                 raise Conflict
-            taken |= {own} - {None}
+            taken |= own
             written.append(with_seq(entry, seq))
         self._store.entries += written
         return [entry.seq for entry in written]
@@ -124,6 +130,13 @@ class MemoryJournal(Journal):
         for entry in sorted(self._store.entries, key=lambda one: one.position or 0):
             if entry.request is not None and (entry.experiment, entry.request) in requests:
                 found.setdefault((entry.experiment, entry.request), []).append(entry)
+        return found
+
+    def aliased(self, aliases: Sequence[Aliased]) -> dict[Aliased, list[Entry]]:
+        found: dict[Aliased, list[Entry]] = {}
+        for entry in sorted(self._store.entries, key=lambda one: one.position or 0):
+            if entry.alias is not None and (entry.experiment, entry.alias) in aliases:
+                found.setdefault((entry.experiment, entry.alias), []).append(entry)
         return found
 
     def decisions(self, experiment: int, after: int, limit: int) -> list[Found]:

@@ -32,6 +32,11 @@ def readable(journal: Journal, after: int, limit: int) -> list[Entry]:
         time.sleep(0.01)
 
 
+def known_as(entry: Entry, position: int = 0, alias: bytes = b"\x00 alias of 16 b") -> Entry:
+    """The entry with an alias."""
+    return msgspec.structs.replace(entry, alias=alias, position=position)
+
+
 class JournalContract(RemovalContract):
     """Tests that every journal must pass. A subclass overrides the fixture `open_store`."""
 
@@ -83,8 +88,14 @@ class JournalContract(RemovalContract):
             (outcome(1), outcome(1, at=5), outcome(1, revision=1)),
             (event(1, 1), event(1, 1, at=5), event(1, 2)),
             (event(1, 1), event(1, 1, at=5), event(2, 1)),
+            (known_as(decided(1, 1)), known_as(decided(1, 2)), known_as(decided(1, 3), 1)),
+            (known_as(decided(1, 1)), known_as(decided(1, 2)), known_as(decided(2, 3))),
+            (known_as(outcome(1)), known_as(outcome(2)), known_as(outcome(2), 1)),
         ],
-        ids=["name", "request", "request of another experiment", "outcome", "event", "event of another experiment"],
+        ids=[
+            *("name", "request", "request of another experiment", "outcome", "event", "event of another experiment"),
+            *("alias", "alias of another experiment", "alias of an outcome"),
+        ],
     )
     def test_what_is_there_already_or_comes_twice_is_a_conflict_and_nothing_is_written(
         self, journal: Journal, there: Entry, again: Entry, other: Entry
@@ -157,6 +168,20 @@ class JournalContract(RemovalContract):
         assert set(found) == set(made)
         assert all([one.position for one in entries] == [0, 1] for entries in found.values())
         assert all((one.experiment, one.request) == pair for pair, entries in found.items() for one in entries)
+
+    def test_an_alias_is_found_in_its_order_and_its_experiment_only(self, journal: Journal) -> None:
+        journal.append([created("one"), created("two")])
+        names = [bytes([number]) * 16 for number in range(250)]
+        journal.append([known_as(decided(1 + n % 2, n + 1), at, name) for n, name in enumerate(names) for at in (1, 0)])
+        journal.append([known_as(outcome(3), 2, names[0])])
+        wanted = [(1 + number % 2, name) for number, name in enumerate(names)]
+        unknown = [(2, names[0]), (3, names[1]), (1, b"")]
+        found = journal.aliased([*unknown, *wanted])
+        first = [journal.find([seq])[seq].decision for seq in (4, 3)]
+        assert found[1, names[0]] == [*first, *journal.history(3)]
+        assert set(found) == set(wanted)
+        assert all([one.position for one in entries[:2]] == [0, 1] for entries in found.values())
+        assert journal.aliased(unknown) == journal.aliased([]) == {}
 
     def test_many_at_once(self, journal: Journal) -> None:
         journal.append([created("one")])

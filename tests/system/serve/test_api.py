@@ -1,6 +1,7 @@
 """The API of a real server. Retries have one effect, and lists and exports are complete. Also metrics."""
 
 import csv
+import hashlib
 import io
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -312,7 +313,7 @@ def test_an_experiment_without_decisions_has_an_export_without_rows(
     frame = pl.read_csv(tmp_path / "file") if ending == "csv" else pl.read_parquet(tmp_path / "file")
     assert frame.height == 0
     assert frame.columns[:5] == ["decision_id", "round", "time", "arm", "probability"]
-    assert frame.columns[-3:] == ["outcome_lowest", "outcome_highest", "outcome_better"]
+    assert frame.columns[-4:] == ["outcome_lowest", "outcome_highest", "outcome_better", "subject"]
 
 
 # -- health and metrics ---------------------------------------------------------------------------------------------
@@ -379,3 +380,58 @@ def test_health(served: Served) -> None:
     assert store["writable"]
     assert store["queue"] == 0
     assert httpx.head(served.url + "/healthz").content == b""
+
+
+# -- subjects ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_subject_sees_one_option_and_reports_by_name(served: Served) -> None:
+    served.post("/v1/experiments", {**LAYOUT, "name": "sticky", "outcome": {"highest": 100}, "several": "sum"})
+    path = "/v1/experiments/sticky"
+    first, again = (served.post(f"{path}/decisions", {"subject": "ann"}) for _ in range(2))
+    assert (first.status_code, first.json()["repeated"], again.json()) == (
+        201,
+        False,
+        {**first.json(), "repeated": True},
+    )
+    assert "repeated" not in served.post(f"{path}/decisions").json()
+    got = served.post(f"{path}/decisions/batch", {"subjects": ["bob", "ann", "bob"]}).json()["decisions"]
+    assert [one["repeated"] for one in got] == [False, True, True]
+    assert got[0]["decision_id"] == got[2]["decision_id"]
+    sale = {"subject": "ann", "reward": 20, "report_id": "order 7"}
+    said = [served.post(f"{path}/feedback", {**sale, "report_id": id}).json() for id in ("a", "b", "a")]
+    assert [one["status"] for one in said] == ["applied", "added", "duplicate"]
+    assert {one["decision_id"] for one in said} == {first.json()["decision_id"]}
+    bob = {"experiment": "sticky", "subject": "bob", "reward": 1, "report_id": "c"}
+    results = served.post("/v1/feedback", {"reports": [bob, {**bob, "subject": "eve"}]}).json()["results"]
+    assert [one["status"] for one in results] == ["applied", "problem"]
+    assert results[0]["decision_id"] == got[0]["decision_id"]
+    assert results[1]["problem"]["detail"] == "this subject has no decision in 'sticky'. Ask for one first."
+    known = served.get(f"/v1/decisions/{first.json()['decision_id']}").json()
+    assert known["outcome"]["value"] == 40
+    rows = list(csv.DictReader(io.StringIO(served.get(f"{path}/export.csv").text)))
+    digest = hashlib.sha256(b"sticky\nann").hexdigest()[:32]
+    assert [row["decision_id"] for row in rows if row["subject"] == digest] == [first.json()["decision_id"]]
+    assert served.get(path).json()["several"] == "sum"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "said"),
+    [
+        ("experiments/layout/decisions", {"subject": ""}, "length >= 1"),
+        ("experiments/layout/decisions", {"subject": "a\nb"}, "a subject must have 1 to 200 printable characters"),
+        ("experiments/layout/decisions/batch", {"subjects": ["a"], "size": 1}, "give either a size or subjects"),
+        ("experiments/layout/decisions/batch", {}, "give either a size or subjects"),
+        ("experiments/layout/feedback", {"subject": "a", "reward": 1, "report_id": "\u007f"}, "a report_id must have"),
+        (
+            "feedback",
+            {"reports": [{"subject": "a", "reward": 1}]},
+            "either a decision_id, or an experiment and a subject",
+        ),
+    ],
+)
+def test_a_wrong_subject_is_refused(served: Served, path: str, body: dict[str, Any], said: str) -> None:
+    served.post("/v1/experiments", LAYOUT)
+    answer = served.post(f"/v1/{path}", body)
+    assert answer.status_code == 422
+    assert said in answer.json()["detail"]

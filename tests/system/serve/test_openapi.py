@@ -43,6 +43,9 @@ OFTEN = hypothesis_settings(
 )
 
 
+SUBJECT = "user-17"
+
+
 class World:
     """A service with an experiment, decisions and its own description."""
 
@@ -53,6 +56,7 @@ class World:
             assert served.post("/v1/experiments", settings).status_code == 201
         made = served.post("/v1/experiments/seeded/decisions/batch", {"size": 500}).json()["decisions"]
         self.decisions = [one["decision_id"] for one in made]
+        served.post("/v1/experiments/seeded/decisions", {"subject": SUBJECT}).raise_for_status()
         config = SchemathesisConfig.from_dict({"seed": 1})
         self.schema = schemathesis.openapi.from_url(f"{served.url}/openapi.json", config=config)
 
@@ -62,6 +66,8 @@ class World:
         known = {"name": name, "decision_id": self.decisions[decision]}
         for parameter in case.path_parameters or {}:
             case.path_parameters[parameter] = known[parameter]
+        if isinstance(case.body, dict) and isinstance(case.body.get("subject"), str):
+            case.body["subject"] = SUBJECT
         if isinstance(case.body, dict) and isinstance(case.body.get("reports"), list):
             for number, one in enumerate(case.body["reports"]):
                 if isinstance(one, dict) and isinstance(one.get("decision_id"), str):
@@ -116,6 +122,8 @@ def test_every_example_works(world: World) -> None:
             path = route.path.format(name="example", decision_id=world.decisions[-1])
             if "{name}" in route.path:
                 world.served.post("/v1/experiments", {"name": "example", "arms": ["blue", "red"]})
+            if path.endswith("example/feedback"):
+                world.served.post("/v1/experiments/example/decisions", {"subject": example["value"]["subject"]})
             answer = world.served.post(path, example["value"])
             assert answer.status_code in route.gives, answer.text
             msgspec.convert(answer.json(), route.gives[answer.status_code])

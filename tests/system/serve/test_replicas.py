@@ -77,6 +77,8 @@ class Story:
         self.fleet, self.random = fleet, fleet.random
         self.waiting: list[str] = []
         self.keys: dict[str, list[str]] = {}  # the decisions answered for each key
+        self.arms: dict[str, set[str]] = {}  # of the decisions for each key
+        self.retired = set[str]()
         self.values: dict[str, float] = {}  # the acknowledged outcome of each decision
         fleet.any().create("layout", reward_wait=50.0, outcome=LOSSES)
         fleet.any().do(Create(Settings("other", ["x", "y"])))
@@ -85,11 +87,15 @@ class Story:
         key = f"k{self.random.integers(200)}" if self.random.random() < 0.5 else None
         size = 1 + len(key or "") % 3
         result = self.fleet.any().do(Ask("layout", size, key))
+        if isinstance(result, Refusal):
+            assert self.arms[key or ""] & self.retired, result
+            return
         assert isinstance(result, Answers), result
         ids = [one.id for one in result.decisions]
         if key is not None:
             assert result.replayed == (key in self.keys)
             assert self.keys.setdefault(key, ids) == ids
+            self.arms[key] = {one.arm for one in result.decisions}
         if not result.replayed:
             self.waiting += ids
 
@@ -113,7 +119,8 @@ class Story:
 
     def change(self) -> None:
         self.fleet.any().change(add=(f"arm {self.random.integers(4)}",))
-        self.fleet.any().change(retire=(f"arm {self.random.integers(4)}",))
+        self.retired.add(arm := f"arm {self.random.integers(4)}")
+        self.fleet.any().change(retire=(arm,))
 
     def pass_time(self) -> None:
         self.fleet.clock.advance(float(self.random.random() * 5))

@@ -39,6 +39,7 @@ function described(form) {
     tuning: { name: said.get("tuning") },
     reward_wait: wait === null ? null : wait * Number(said.get("unit")),
     default_outcome: numberOrNull(said.get("default_outcome")),
+    ...(said.get("several") === "" ? {} : { several: said.get("several") }),
   };
 }
 

@@ -109,6 +109,10 @@ class Experiment:
         """Whether it still makes decisions."""
         return self.closed_at is None and self.failure is None
 
+    def has_arm(self, arm: int) -> bool:
+        """Whether this arm takes part now."""
+        return arm in self.era.arms
+
     def distribution(self) -> Floats:
         """Return the probabilities of the present arms for the next decision."""
         return self.learner.distribution()

@@ -25,10 +25,19 @@ class ReportStatus(NamedTuple):
     revision: int
 
 
+class SubjectStatus(NamedTuple):
+    """The same of a report by subject. It also says the decision."""
+
+    status: str
+    revision: int
+    decision_id: str
+
+
 class OutcomeReport(msgspec.Struct, frozen=True):
     """The outcome of one decision. `word` is what its sender called it, reward or loss.
 
-    An amendment may say which `revision` of the outcome it replaces.
+    An amendment may say which `revision` of the outcome it replaces. With a `subject`, the decision is the newest one
+    of this subject in `experiment`, and `decision_id` is empty. A `report_id` says what is the same report again.
     """
 
     decision_id: str
@@ -36,3 +45,6 @@ class OutcomeReport(msgspec.Struct, frozen=True):
     value: float
     amend: bool = False
     revision: int | None = None
+    report_id: str | None = None
+    experiment: str | None = None
+    subject: str | None = None

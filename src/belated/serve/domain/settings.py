@@ -11,6 +11,7 @@ from belated.errors import ImproperRule, InvalidInput
 from belated.learner.ftrl import FTRL
 from belated.learner.outcomes import OutcomeRange
 from belated.proper import proper_rates
+from belated.serve.domain.several import Several
 
 MAX_ARMS: Final = 1_000
 MAX_NAME: Final = 100
@@ -110,12 +111,27 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ]
         | UnsetType
     ) = UNSET
+    several: (
+        Annotated[
+            Several,
+            Meta(
+                description="How several outcomes of one decision add up. Without it there is one outcome, and another "
+                "one is a conflict."
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
 
     @property
     def is_provisional(self) -> bool:
         """Whether an open decision counts as the default outcome."""
         is_possible = self.default_outcome is not None and self.tuning.name == "means"
         return is_possible and self.provisional is not False
+
+    @property
+    def rule(self) -> Several | None:
+        """How several outcomes of one decision add up, or None if there is only one."""
+        return None if self.several is UNSET else self.several
 
     def build_learner(self) -> FTRL:
         """Build the learner of the new experiment. Raises InvalidInput or ImproperRule."""

@@ -6,20 +6,22 @@ from typing import final
 
 import numpy as np
 
-from belated.serve.domain import ids
+from belated.serve.domain import aliases, ids
 from belated.serve.domain.entries import Entry
+from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.failures import undecided
 from belated.serve.domain.messages import Decided
 from belated.serve.domain.quotas import Room
 from belated.serve.domain.refusals import Refusal
 from belated.serve.engine.administration import find, find_running
 from belated.serve.engine.applied import Applied
-from belated.serve.engine.drawing import DrawnBatch, draw
+from belated.serve.engine.drawing import DrawnBatch, Turn, draw
 from belated.serve.engine.guarding import guarded
 from belated.serve.engine.requests import Answers, Ask, Result
-from belated.serve.store.journal import Requested
+from belated.serve.store.journal import Aliased, Requested
 
 log = logging.getLogger("belated.engine")
+Earlier = dict[Requested | Aliased, list[Entry]]  # decisions by the key or the subject that they were asked with
 
 
 @final
@@ -30,30 +32,33 @@ class Asking:
         self._applied, self._fold = applied, applied.fold
         self._now, self.generator = now, generator
         self._max_open = max_open  # open decisions of an experiment
-        self.expects_repeats = False  # whether the last group had an Idempotency-Key that was used before
+        # whether the last group had an Idempotency-Key that was used before, or a subject that was decided before
+        self.expects_repeats = self.expects_subjects = False
 
     def draw(self, asked: list[tuple[int, Ask]], entries: list[Entry], results: list[Result]) -> list[DrawnBatch]:
         """Answer repeated requests from the journal, and append entries for the others."""
         waiting: dict[int, list[tuple[int, Ask]]] = {}
-        keys: set[Requested] = set()
+        names: set[Requested | Aliased] = set()
+        turns: dict[int, Turn] = {}
         room, ahead = Room(self._max_open), self._applied.ahead.count(self._fold.seq)
         full: list[tuple[int, Ask]] = []  # refused because too many decisions are open
-        for index, request in self._new(asked, results):
-            number, key = self._fold.by_name[request.name].seq, request.key
-            if key is None or (number, key) not in keys:
+        for index, request in self._new(asked, results, turns):
+            number, name = self._fold.by_name[request.name].seq, self._name(request)
+            if name is None or name not in names:
                 waits = self._fold.experiments[number].counts.outstanding + ahead[number]
                 results[index] = room.enter(request.name, waits, request.size, request.max_open)
                 if results[index] is not None:
                     full.append((index, request))
                     continue
                 waiting.setdefault(number, []).append((index, request))
-                keys.add((number, key or ""))
+                if name is not None:
+                    names.add(name)
         self._answer_repeats(full, results)
         drawn, at = list[DrawnBatch](), self._now()
         for number, ones in waiting.items():
             experiment, before = self._fold.experiments[number], len(entries)
             try:
-                drawn += draw(experiment, ones, entries, at, self._fold.seq, self.generator)
+                drawn += draw(experiment, ones, entries, at, self._fold.seq, self.generator, turns)
             except Exception as error:  # a failure of the learner, which is the experiment's own
                 log.critical("an experiment cannot decide", exc_info=error, extra={"experiment": experiment.name})
                 del entries[before:]
@@ -61,8 +66,19 @@ class Asking:
                     results[index] = undecided(experiment.name)
         return drawn
 
-    def _new(self, asked: list[tuple[int, Ask]], results: list[Result]) -> list[tuple[int, Ask]]:
-        """Return the requests for new decisions, and answer the others.
+    def _name(self, request: Ask) -> Requested | Aliased | None:
+        """Return what names the request, so that it is answered once. The experiment must be known."""
+        if request.subject is not None:
+            return self._subject(request)
+        return None if request.key is None else (self._fold.by_name[request.name].seq, request.key)
+
+    def _subject(self, request: Ask) -> Aliased:
+        return self._fold.by_name[request.name].seq, aliases.of_subject(request.name, request.subject or "")
+
+    def _new(
+        self, asked: list[tuple[int, Ask]], results: list[Result], turns: dict[int, Turn]
+    ) -> list[tuple[int, Ask]]:
+        """Return the requests for new decisions, and answer the others. Adds the turns of those with a subject.
 
         An experiment is looked at once for all requests that have nothing else to look at.
         """
@@ -79,45 +95,73 @@ class Asking:
                 results[index] = guarded(self._known, request, earlier)
                 if results[index] is None:
                     running.add(request.name)
+            if results[index] is None and request.subject is not None:
+                turns[index] = self._turn(request, earlier)
         return [(index, request) for index, request in known if results[index] is None]
 
+    def _turn(self, request: Ask, earlier: Earlier) -> Turn:
+        """Return the turn of a subject that is decided for the first time, or anew because its arm was retired."""
+        name = self._subject(request)
+        before = earlier.get(name)
+        return Turn(name[1], 0 if before is None else (before[0].position or 0) + 1)
+
     def _answer_repeats(self, refused: list[tuple[int, Ask]], results: list[Result]) -> None:
-        """Answer refused requests whose key was used before, because that adds no decision."""
-        keyed = [(index, one, (self._fold.by_name[one.name].seq, one.key)) for index, one in refused if one.key]
-        if not keyed:
+        """Answer refused requests whose key or subject came before, because that adds no decision."""
+        if not refused:
             return
-        earlier = self._applied.journal.requested([key for _, _, key in keyed])
-        for index, request, key in keyed:
-            if key in earlier:
-                results[index] = guarded(self._answer_again, request, earlier[key])
+        earlier = self._earlier([request for _, request in refused], are_all_wanted=True)
+        for index, request in refused:
+            answer = guarded(self._known, request, earlier)
+            results[index] = results[index] if answer is None else answer
 
     def _introduce(self, name: str) -> None:
         """Raise a Refusal if there is no experiment of this name, or Hidden if this server cannot read of it yet."""
         self._applied.meet(name)
         find(self._fold, name)
 
-    def _earlier(self, requests: list[Ask]) -> dict[Requested, list[Entry]]:
-        """Return what earlier requests with the same keys got, where that has to be known before the append.
+    def _earlier(self, requests: list[Ask], *, are_all_wanted: bool = False) -> Earlier:
+        """Return what requests with the same keys or subjects got before, where that must be known before the append.
 
         A new key needs no look-up, because the append of a used one is a Conflict, after which all keys are looked up.
         They are also looked up beforehand while repeats come, and if the experiment makes no more decisions.
+        The same goes for subjects. But if decisions may have been archived, all subjects are looked up. The first
+        decision of one may be gone then, and a later one may not.
         """
+        is_looking = are_all_wanted or self.expects_subjects or self._applied.recent.removed.until > 0
+        sticky = (one for one in requests if one.subject is not None)
+        subjects = [self._subject(one) for one in sticky if is_looking or not self._fold.by_name[one.name].is_deciding]
         keyed = [(self._fold.by_name[one.name], one.key) for one in requests if one.key is not None]
-        wanted = {(one.seq, key) for one, key in keyed if self.expects_repeats or not one.is_deciding}
-        if not wanted:
-            return {}
-        found = self._applied.journal.requested(list(wanted))
-        self.expects_repeats = self.expects_repeats and bool(found)
-        return found
+        is_looking = are_all_wanted or self.expects_repeats
+        wanted = {(one.seq, key) for one, key in keyed if is_looking or not one.is_deciding}
+        earlier: Earlier = {}
+        if subjects:
+            made = self._applied.journal.aliased(list(dict.fromkeys(subjects)))
+            earlier.update({name: entries[-1:] for name, entries in made.items()})
+            self.expects_subjects = self.expects_subjects and bool(made)
+        if wanted:
+            found = self._applied.journal.requested(list(wanted))
+            self.expects_repeats = self.expects_repeats and bool(found)
+            earlier.update(found.items())
+        return earlier
+
+    def expect(self) -> None:
+        """Look up all keys and subjects of the next group, because an append was a Conflict."""
+        self.expects_repeats = self.expects_subjects = True
 
     def new_answers(self, written: list[Entry]) -> Answers:
         return Answers(list(map(self._decided, written)), replayed=False)
 
-    def _known(self, request: Ask, earlier: dict[Requested, list[Entry]]) -> Answers | None:
-        """Return what an earlier request with the same key got. Raises a Refusal if there can be no decision."""
-        experiment = find(self._fold, request.name)
-        if request.key is not None and (made := earlier.get((experiment.seq, request.key))):
-            return self._answer_again(request, made)
+    def _known(self, request: Ask, earlier: Earlier) -> Answers | None:
+        """Return what an earlier request with the same name got. Raises a Refusal if there can be no decision.
+
+        A subject whose arm was retired gets nothing here, so that it is decided anew.
+        """
+        experiment, name = find(self._fold, request.name), self._name(request)
+        if name is not None and (made := earlier.get(name)):
+            if request.subject is None:
+                return self._answer_again(request, made)
+            if experiment.closed_at is None and not self._retired(experiment, made):
+                return Answers([self._decided(made[0])], replayed=True)
         find_running(self._fold, request.name)
         return None
 
@@ -125,22 +169,33 @@ class Asking:
         if len(earlier) != request.size:
             used = f"the Idempotency-Key {request.key!r} was used for {len(earlier)} decisions, not {request.size}"
             raise Refusal("invalid", f"{used}. Use a new key.")
-        known = len(self._fold.by_name[request.name].arms)
-        if any((entry.arm or 0) >= known for entry in earlier):  # another server has added arms
-            self._applied.reach(max(entry.seen or 0 for entry in earlier))
+        experiment = self._fold.by_name[request.name]
+        if retired := self._retired(experiment, earlier):
+            one = f"the Idempotency-Key {request.key!r} was used before, for a decision"
+            raise Refusal(
+                "conflict",
+                f"{one} that chose {experiment.arms[retired[0].arm or 0]!r}. That arm was retired since. "
+                "Use a new key to get a new decision.",
+            )
         return Answers([self._decided(entry) for entry in earlier], replayed=True)
+
+    def _retired(self, experiment: Experiment, made: list[Entry]) -> list[Entry]:
+        """Return the decisions whose arm takes no more part. Looks for arms that another server has added."""
+        gone = [entry for entry in made if not experiment.has_arm(entry.arm or 0)]
+        if gone:
+            self._applied.reach(max(entry.seen or 0 for entry in gone))
+        return [entry for entry in gone if not experiment.has_arm(entry.arm or 0)]
 
     def replay_twins(
         self, asked: list[tuple[int, Ask]], drawn: list[DrawnBatch], written: list[Entry], results: list[Result]
     ) -> None:
-        """Give requests whose key came twice in one group what the first one got."""
+        """Give requests whose name came twice in one group what the first one got."""
         twins = [(index, request) for index, request in asked if results[index] is None]
         if twins:
             requests = dict(asked)
-            firsts = {index: (requests[index].name, requests[index].key) for index, _, _ in drawn}
-            made = {firsts[index]: written[first : first + size] for index, first, size in drawn}
+            made = {self._name(requests[index]): written[first : first + size] for index, first, size in drawn}
             for index, request in twins:
-                if (first := made.get((request.name, request.key))) is None:
+                if (first := made.get(self._name(request))) is None:
                     results[index] = undecided(request.name)  # as the first one
                 else:
                     results[index] = guarded(self._answer_again, request, first)

@@ -1,6 +1,7 @@
 """Draw decisions from an experiment's present distribution, as entries that are not written yet."""
 
 import secrets
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -20,6 +21,13 @@ class DrawnBatch(NamedTuple):
     size: int
 
 
+class Turn(NamedTuple):
+    """A decision that is due for a subject: the alias of the subject, and how many it had before."""
+
+    alias: bytes
+    number: int
+
+
 def draw(
     experiment: Experiment,
     asked: list[tuple[int, Ask]],
@@ -27,8 +35,12 @@ def draw(
     at: int,
     seen: int,
     generator: np.random.Generator,
+    turns: Mapping[int, Turn],
 ) -> list[DrawnBatch]:
-    """Append an entry for each decision. All are drawn from the distribution after entry `seen`."""
+    """Append an entry for each decision. All are drawn from the distribution after entry `seen`.
+
+    `turns` has those of requests with a subject, by their index.
+    """
     size = sum(request.size for _, request in asked)
     x, bold_advantages, counted = experiment.shared.draw_context()
     cdf = np.cumsum(x)
@@ -41,6 +53,7 @@ def draw(
     round, drawn = experiment.counts.decisions, []
     for request_index, request in asked:
         drawn.append(DrawnBatch(request_index, len(entries), request.size))
+        turn = turns.get(request_index)
         for position in range(request.size):
             arm, probability, nonce = next(rows)
             round += 1
@@ -55,8 +68,9 @@ def draw(
                     nonce=nonce,
                     seen=seen,
                     request=request.key,
-                    position=None if request.key is None else position,
+                    position=turn.number if turn is not None else None if request.key is None else position,
                     drawn=rests[arm],
+                    alias=None if turn is None else turn.alias,
                 )
             )
     return drawn

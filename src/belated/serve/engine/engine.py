@@ -178,7 +178,7 @@ class Engine:
             try:
                 written = self.applied.append(entries, sorted(also))
             except Conflict:  # a key was used before, or another server got the same report. Look at all of them.
-                self.asking.expects_repeats = True
+                self.asking.expect()
                 continue
             if not entries:
                 self.journal.settle()

@@ -10,7 +10,7 @@ from belated.serve.domain.settings import ArmChange, Settings
 
 
 class Answers(NamedTuple):
-    """The decisions for one request. `replayed` if an earlier request with the same key got them first."""
+    """The decisions for one request. `replayed` if an earlier request with the same key or subject got them first."""
 
     decisions: list[Decided]
     replayed: bool
@@ -38,8 +38,8 @@ class Close(msgspec.Struct):
 class Ask(msgspec.Struct):
     """Draw `size` decisions. The answer is Answers. `max_open` is the limit of the caller's key, if it has one.
 
-    With a subject the size is 1, and the answer is the decision that the subject has already, if its arm still takes
-    part. The key then has no effect.
+    With a subject the size is 1 and there is no key. The answer is the decision that the subject has already, if its
+    arm still takes part.
     """
 
     name: str

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope
 
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.refusals import Refusal
-from belated.serve.http.documents import MAX_PAGE, NewDecision
+from belated.serve.http.documents import MAX_PAGE, Nothing
 from belated.serve.http.problem_documents import HTTPProblem
 from belated.serve.service.keys import Grant, check_experiment
 from belated.serve.service.service import Service
@@ -20,7 +20,7 @@ from belated.serve.service.service import Service
 MAX_BODY: Final = 2 * 2**20
 MAX_KEY: Final = 200
 BEARER: Final = re.compile(r"(?i:bearer) +(\S.*)")
-NOTHING: Final = msgspec.json.Decoder(NewDecision)  # of an empty body
+NOTHING: Final = msgspec.json.Decoder(Nothing)  # of an empty body
 T = TypeVar("T")
 
 

@@ -5,10 +5,11 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from belated.serve.domain import ids
+from belated.serve.domain import aliases, ids
 from belated.serve.domain.entries import Entry, EntryKind, Found
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.messages import Decided
+from belated.serve.domain.settings import MAX_NAME
 from belated.serve.domain.timestamps import iso, iso_or_none
 from belated.serve.http.problem_documents import ProblemDocument
 from belated.serve.service.descriptions import ArmDetails, ExperimentSummary
@@ -17,6 +18,14 @@ MAX_BATCH: Final = 10_000
 MAX_PAGE: Final = 1_000
 
 DecisionIdText = Annotated[str, Meta(description="A UUID.", max_length=100)]
+Subject = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=aliases.LONGEST,
+        description="A user, session or device. The same one gets the same decision.",
+    ),
+]
 Probability = Annotated[float, Meta(gt=0, le=1, description="The probability of drawing this arm. Log it.")]
 
 
@@ -56,20 +65,36 @@ class DecisionHistory(KnownDecision):
     outcomes: list[OutcomeDocument]
 
 
+class AnsweredDecision(DecisionDocument):
+    """A decision, and of a subject whether it had the decision before."""
+
+    repeated: Annotated[bool, Meta(description="Only with a subject.")] | UnsetType = UNSET
+
+
 class BatchOfDecisions(msgspec.Struct):
-    """Decisions drawn together."""
+    """Decisions drawn together, or in the order of the subjects."""
 
-    decisions: list[DecisionDocument]
+    decisions: list[AnsweredDecision]
 
 
-class NewDecision(msgspec.Struct, forbid_unknown_fields=True):
+class Nothing(msgspec.Struct, forbid_unknown_fields=True):
     """An empty body."""
 
 
-class NewDecisions(msgspec.Struct, forbid_unknown_fields=True):
-    """How many decisions."""
+class NewDecision(msgspec.Struct, forbid_unknown_fields=True):
+    """Whom a decision is for. Without a subject it is for nobody in particular."""
 
-    size: Annotated[int, Meta(ge=1, le=MAX_BATCH)]
+    subject: Subject | UnsetType = UNSET
+
+
+class NewDecisions(msgspec.Struct, forbid_unknown_fields=True):
+    """How many decisions, or whom they are for."""
+
+    size: Annotated[int, Meta(ge=1, le=MAX_BATCH)] | UnsetType = UNSET
+    subjects: (
+        Annotated[list[Subject], Meta(min_length=1, max_length=MAX_BATCH, description="One decision for each.")]
+        | UnsetType
+    ) = UNSET
 
 
 class Feedback(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -89,12 +114,32 @@ class Feedback(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         ]
         | UnsetType
     ) = UNSET
+    report_id: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=aliases.LONGEST,
+                description="Your own id of this outcome, such as the number of an order. The same one counts once in "
+                "an experiment. Needed where several outcomes add up.",
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+class SubjectFeedback(Feedback, kw_only=True):
+    """The outcome of a subject's decision."""
+
+    subject: Subject
 
 
 class FeedbackOf(Feedback, kw_only=True):
-    """The outcome of one decision in a batch."""
+    """The outcome of one decision in a batch. Name the decision, or an experiment and a subject."""
 
-    decision_id: DecisionIdText
+    decision_id: DecisionIdText | UnsetType = UNSET
+    experiment: Annotated[str, Meta(max_length=MAX_NAME)] | UnsetType = UNSET
+    subject: Subject | UnsetType = UNSET
 
 
 class BatchOfFeedback(msgspec.Struct, forbid_unknown_fields=True):
@@ -108,11 +153,12 @@ class FeedbackStatus(msgspec.Struct):
 
     decision_id: str
     status: Annotated[
-        Literal["applied", "duplicate", "amended", "superseded", "late"],
+        Literal["applied", "duplicate", "amended", "superseded", "late", "added", "ignored"],
         Meta(
             description="applied means it counts. duplicate means it was reported before. amended means it replaced an "
             "earlier report. superseded means that a later amendment was made already, so it changed nothing. late "
-            "means it came after the wait and replaced the default."
+            "means it came after the wait and replaced the default. added means it joined earlier outcomes of the "
+            "decision. ignored means that only the first one counts."
         ),
     ]
     revision: Annotated[int, Meta(description="The revision of the outcome that is in force.")]
@@ -121,8 +167,8 @@ class FeedbackStatus(msgspec.Struct):
 class FeedbackResult(msgspec.Struct, omit_defaults=True):
     """What became of one report in a batch, a status or a problem."""
 
-    decision_id: str
-    status: Literal["applied", "duplicate", "amended", "superseded", "late", "problem"]
+    status: Literal["applied", "duplicate", "amended", "superseded", "late", "added", "ignored", "problem"]
+    decision_id: str | None = None  # of a subject only if it has one
     problem: ProblemDocument | None = None
     revision: int | None = None
 
@@ -199,10 +245,10 @@ OUTCOME_STATUSES: Final = {
 EVENTS: Final = {EntryKind.CREATED: "created", EntryKind.ARMS: "arms", EntryKind.CLOSED: "closed"}
 
 
-def of_decided(one: Decided) -> DecisionDocument:
+def of_decided(one: Decided, repeated: bool | UnsetType = UNSET) -> AnsweredDecision:
     """Describe a new decision."""
-    expires = iso_or_none(one.experiment.expires_at(one.at))
-    return DecisionDocument(one.id, one.experiment.name, one.arm, one.probability, one.round, iso(one.at), expires)
+    expires, at = iso_or_none(one.experiment.expires_at(one.at)), iso(one.at)
+    return AnsweredDecision(one.id, one.experiment.name, one.arm, one.probability, one.round, at, expires, repeated)
 
 
 def id_of(decision: Entry) -> str:

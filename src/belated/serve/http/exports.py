@@ -24,6 +24,7 @@ from belated.serve.http.spreadsheets import text_cell
 DECISION: Final = ("decision_id", "round", "time", "arm", "probability")
 OUTCOME: Final = ("outcome", "outcome_time", "status", "expires_at")  # it expires at the end of the wait
 RANGE: Final = ("outcome_lowest", "outcome_highest", "outcome_better")  # the same in every row, safe in spreadsheets
+SUBJECT: Final = ("subject",)  # its digest, in hexadecimal
 MOST_ROWS: Final = 2**62
 Pages = Generator[list[Found]]
 
@@ -55,17 +56,25 @@ def csv_pages(experiment: Experiment, pages: Pages, *, has_header: bool = True) 
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     if has_header:
-        writer.writerow((*DECISION, *OUTCOME, *RANGE))
+        writer.writerow((*DECISION, *OUTCOME, *RANGE, *SUBJECT))
     within = experiment.outcomes
     limits = repr(within.lowest), repr(within.highest), within.better
     with closing(pages):
         for page in chain(pages, [[]]):  # the last one writes the header if there are no decisions
-            for one in (of_found(experiment, found) for found in page):
+            for found in page:
+                one = of_found(experiment, found)
                 decided = one.decision_id, one.round, one.decided_at, text_cell(one.arm), repr(one.probability)
-                writer.writerow((*decided, *outcome_cells(one.outcome), one.expires_at or "", *limits))
+                writer.writerow(
+                    (*decided, *outcome_cells(one.outcome), one.expires_at or "", *limits, subject_of(found))
+                )
             yield buffer.getvalue().encode()
             buffer.seek(0)
             buffer.truncate()
+
+
+def subject_of(found: Found) -> str:
+    """Return the digest of the decision's subject, or nothing if it has none."""
+    return (found.decision.alias or b"").hex()
 
 
 def outcome_cells(outcome: OutcomeDocument | None) -> tuple[str, str, str]:
@@ -81,16 +90,16 @@ def parquet_parts(experiment: Experiment, pages: Pages) -> Generator[bytes]:
 
     time, number = pl.Datetime("us", "UTC"), pl.Float64
     decision, outcome = (pl.String, pl.Int64, time, pl.String, number), (number, time, pl.String, time)
-    types = (*decision, *outcome, number, number, pl.String)
+    types = (*decision, *outcome, number, number, pl.String, pl.String)
     within = experiment.outcomes
     limits = within.lowest, within.highest, within.better
 
     def rows() -> Generator[list[tuple[Any, ...]]]:
         with closing(pages):
             for page in pages:
-                yield [(*cells(experiment, found), *limits) for found in page]
+                yield [(*cells(experiment, found), *limits, subject_of(found) or None) for found in page]
 
-    return parquet.parts(dict(zip((*DECISION, *OUTCOME, *RANGE), types, strict=True)), rows())
+    return parquet.parts(dict(zip((*DECISION, *OUTCOME, *RANGE, *SUBJECT), types, strict=True)), rows())
 
 
 def cells(experiment: Experiment, found: Found) -> tuple[Any, ...]:

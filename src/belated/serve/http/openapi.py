@@ -17,7 +17,8 @@ ABOUT = f"""Ask for a decision now, and report its outcome later.
 Decisions are on disk when they are answered. A report counts once. A batch has at most {MAX_BATCH:,} items, and a body
 has at most {MAX_BODY:,} bytes. Errors are problem documents (RFC 9457). To retry a decision safely, send the same
 `Idempotency-Key`. A report is always safe to retry, because its decision identifies it. So is an amendment that names
-the revision it replaces."""
+the revision it replaces, and a report with a `report_id`. A request with a `subject` needs no `Idempotency-Key`. Never
+use that as the id of a user."""
 
 
 def document(routes: tuple[Route, ...]) -> dict[str, Any]:

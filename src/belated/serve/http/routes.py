@@ -80,7 +80,7 @@ CSV, PARQUET, STREAM = "text/csv", "application/vnd.apache.parquet", live.STREAM
 ROUTES: Final = (  # the busiest first, because they are tried in order
     Route(
         *("POST", f"{EXPERIMENT}/decisions", decisions.ask, "decide", "Choose an arm"),
-        {201: d.DecisionDocument}, d.NewDecision, {}, (400, 404, 409, 422, *COUNTED), is_idempotent=True,
+        {201: d.AnsweredDecision}, d.NewDecision, {}, (400, 404, 409, 422, *COUNTED), is_idempotent=True,
     ),
     Route(
         *("POST", f"{DECISION}/feedback", decisions.tell, "report", "Report the outcome of a decision"),
@@ -94,6 +94,10 @@ ROUTES: Final = (  # the busiest first, because they are tried in order
         *("POST", "/v1/feedback", decisions.tell_batch, "report", "Report the outcomes of many decisions"),
         {200: d.FeedbackResults}, d.BatchOfFeedback,
         {"reports": [{"decision_id": "00000000-0000-8a12-9f3b-0c5be2bdf86b", "reward": 1}]}, (400, 422, *COUNTED),
+    ),
+    Route(
+        *("POST", f"{EXPERIMENT}/feedback", decisions.tell_subject, "report", "Report the outcome of a subject"),
+        {200: d.FeedbackStatus}, d.SubjectFeedback, {"subject": "user-17", "reward": 1}, (400, 404, 409, 422, *COUNTED),
     ),
     Route("GET", "/healthz", healthy, None, "Check that the process runs", {200: d.Health}, problems=(503,)),
     Route("GET", "/readyz", ready, None, "Check that decisions are accepted", {200: d.Health}, problems=(503,)),
@@ -119,7 +123,7 @@ ROUTES: Final = (  # the busiest first, because they are tried in order
     ),
     Route(
         *("POST", f"{EXPERIMENT}/close", experiments.close, "admin", "Make no more decisions"),
-        {200: ExperimentView}, d.NewDecision, {}, (400, 404, 422, *WRITING),
+        {200: ExperimentView}, d.Nothing, {}, (400, 404, 422, *WRITING),
     ),
     Route(
         *("GET", f"{EXPERIMENT}/decisions", decisions.list_decisions, "admin", "List decisions"),

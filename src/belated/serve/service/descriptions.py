@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from belated.serve.domain.observations import Counts
 from belated.serve.domain.settings import OutcomeChoice, TuningChoice
+from belated.serve.domain.several import Several
 from belated.serve.service.findings import ArmComparison, CostsView, ShowView, VerdictView
 
 
@@ -158,6 +159,7 @@ class ExperimentView(msgspec.Struct):
     reward_wait: float | None
     default_outcome: float | None
     provisional: Annotated[bool, Meta(description="Whether an open decision counts as the default outcome.")]
+    several: Annotated[Several, Meta(description="How outcomes of a decision add up. null if there is one.")] | None
     decisions: int
     outstanding: int
     reported: int

@@ -76,6 +76,7 @@ def plain_fields(experiment: Experiment) -> dict[str, Any]:
         "reward_wait": settings.reward_wait,
         "default_outcome": settings.default_outcome,
         "provisional": settings.is_provisional,
+        "several": settings.rule,
         **msgspec.structs.asdict(counts),
         "outstanding": counts.outstanding,
     }

@@ -10,9 +10,10 @@ from threading import BoundedSemaphore
 from typing import Any, Final, Generic, NamedTuple, Self, TypeVar, final
 
 from belated.errors import StoreError
+from belated.serve.domain import aliases
 from belated.serve.domain.entries import Entry, Found
 from belated.serve.domain.experiment import Experiment
-from belated.serve.domain.messages import OutcomeReport, ReportStatus
+from belated.serve.domain.messages import OutcomeReport, ReportStatus, SubjectStatus
 from belated.serve.domain.quotas import Quotas, Rates, exhausted
 from belated.serve.domain.refusals import Refusal, behind
 from belated.serve.domain.settings import ArmChange, Settings
@@ -178,18 +179,42 @@ class Service:
         if name is not None and self._quotas.experiment_rate is not None and self.knows(name):
             self._rates.spend(name, amount, self._quotas.experiment_rate, now)
 
-    async def ask(self, name: str, size: int = 1, key: str | None = None, max_open: int | None = None) -> Answers:
-        """Make decisions. They are on disk when this returns. `max_open` is the limit of the caller's key."""
-        answers: Answers = await self._writer.submit(Ask(name, size, key, max_open))
+    async def ask(
+        self,
+        name: str,
+        size: int = 1,
+        key: str | None = None,
+        max_open: int | None = None,
+        subject: str | None = None,
+    ) -> Answers:
+        """Make decisions. They are on disk when this returns. `max_open` is the limit of the caller's key.
+
+        A subject gets the decision that it has already. So its request can be repeated, and a key has no effect.
+        """
+        if subject is not None:
+            size, key = 1, None
+            aliases.checked("subject", subject)
+        answers: Answers = await self._writer.submit(Ask(name, size, key, max_open, subject))
         return answers
+
+    async def ask_for(self, name: str, subjects: Sequence[str], max_open: int | None = None) -> list[Answers]:
+        """Make a decision for each subject that has none. If one is refused, so is the whole, and can be repeated."""
+        for subject in subjects:
+            aliases.checked("subject", subject)
+        asked = (self.ask(name, max_open=max_open, subject=subject) for subject in subjects)
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        if (error := next((one for one in answers if isinstance(one, BaseException)), None)) is not None:
+            raise error
+        return [one for one in answers if isinstance(one, Answers)]
 
     async def tell(
         self, reports: list[OutcomeReport], only: str | None = None, caller: str = ""
-    ) -> list[ReportStatus | Refusal]:
+    ) -> list[ReportStatus | SubjectStatus | Refusal]:
         """Record outcomes. Each gets a status or a refusal. `only` is the one experiment that the caller may use."""
         self.misses.check(caller)
-        statuses: list[ReportStatus | Refusal] = await self._writer.submit(Tell(reports, only))
-        self.misses.add(caller, sum(isinstance(one, Refusal) and one.kind == "not_found" for one in statuses))
+        statuses: list[ReportStatus | SubjectStatus | Refusal] = await self._writer.submit(Tell(reports, only))
+        ids = (one for report, one in zip(reports, statuses, strict=True) if report.subject is None)
+        self.misses.add(caller, sum(isinstance(one, Refusal) and one.kind == "not_found" for one in ids))
         return statuses
 
     async def create(self, settings: Settings) -> bool:

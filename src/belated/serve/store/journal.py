@@ -64,6 +64,7 @@ class Removal(NamedTuple):
 
 
 Requested = tuple[int, str]  # an experiment, and the Idempotency-Key that decisions of it were asked with
+Aliased = tuple[int, bytes]  # an experiment, and the alias of decisions or outcomes of it
 
 
 class Journal(ABC):
@@ -84,8 +85,8 @@ class Journal(ABC):
         removed and the mark's newest entry is before the base that allows it.
 
         Raises Conflict if a unique value exists already or comes twice. These are unique: the name of an experiment
-        (in its body), (experiment, request, position) of decisions, (decision, revision) of outcomes, and
-        (experiment, revision) of events.
+        (in its body), (experiment, request, position) of decisions, (decision, revision) of outcomes,
+        (experiment, revision) of events, and (experiment, alias, position) of decisions and outcomes.
 
         Raises Rejected if the store cannot hold a value, such as text with a NUL in PostgreSQL. Nothing was written.
 
@@ -139,6 +140,10 @@ class Journal(ABC):
     @abstractmethod
     def requested(self, requests: Sequence[Requested]) -> dict[Requested, list[Entry]]:
         """Return the decisions made for each of these requests, in order. Requests without decisions are left out."""
+
+    @abstractmethod
+    def aliased(self, aliases: Sequence[Aliased]) -> dict[Aliased, list[Entry]]:
+        """Return the entries of each of these aliases by position. Aliases without entries are left out."""
 
     @abstractmethod
     def decisions(self, experiment: int, after: int, limit: int) -> list[Found]:

@@ -25,7 +25,7 @@ from belated.serve.store.bases import (
     removing,
 )
 from belated.serve.store.bases import saving as saving_base
-from belated.serve.store.journal import Base, Journal, Key, Removal, Requested
+from belated.serve.store.journal import Aliased, Base, Journal, Key, Removal, Requested
 
 CREATED: Final = int(EntryKind.CREATED)
 DECIDED: Final = int(EntryKind.DECIDED)
@@ -151,6 +151,14 @@ def by_request(rows: Iterable[Sequence[Any]]) -> dict[Requested, list[Entry]]:
     found: dict[Requested, list[Entry]] = {}
     for entry in map(entry_of, rows):
         found.setdefault((entry.experiment, entry.request or ""), []).append(entry)
+    return found
+
+
+def by_alias(rows: Iterable[Sequence[Any]]) -> dict[Aliased, list[Entry]]:
+    """Gather rows by their alias."""
+    found: dict[Aliased, list[Entry]] = {}
+    for entry in map(entry_of, rows):
+        found.setdefault((entry.experiment, entry.alias or b""), []).append(entry)
     return found
 
 

@@ -18,7 +18,7 @@ from belated.serve.domain.entries import COLUMNS, Drawings, Entry, EntryKind, Fo
 from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import Mark, place_of
 from belated.serve.store.bases import BASE, REMOVED, Statement, copied
-from belated.serve.store.journal import NO_MARK, Base, Conflict, Journal, Key, Rejected, Removal, Requested
+from belated.serve.store.journal import NO_MARK, Aliased, Base, Conflict, Journal, Key, Rejected, Removal, Requested
 from belated.serve.store.postgres import partitions, places, removal, rest
 from belated.serve.store.postgres.arrays import Array, array
 from belated.serve.store.postgres.connection import SCHEMA, Connection, Link
@@ -39,6 +39,7 @@ from belated.serve.store.sql import (
     NEXT_ENTRY,
     REVOKE_KEY,
     SQLJournal,
+    by_alias,
     by_request,
     entries_after,
     entry_of,
@@ -111,6 +112,12 @@ READ: Final = f"{NEXT_ENTRY} WHERE {LEFT}"
 REQUESTED: Final = f"""
 SELECT made.* FROM unnest($1::bigint[], $2::text[]) AS asked (experiment, request), LATERAL (
     SELECT p.seq FROM request_places p WHERE p.experiment = asked.experiment AND p.request = asked.request
+    ORDER BY position
+) AS place, LATERAL ({ENTRY} j WHERE j.seq = place.seq LIMIT 1) AS made
+"""  # noqa: S608
+ALIASED: Final = f"""
+SELECT made.* FROM unnest($1::bigint[], $2::bytea[]) AS asked (experiment, alias), LATERAL (
+    SELECT p.seq FROM alias_places p WHERE p.experiment = asked.experiment AND p.alias = asked.alias
     ORDER BY position
 ) AS place, LATERAL ({ENTRY} j WHERE j.seq = place.seq LIMIT 1) AS made
 """  # noqa: S608
@@ -369,6 +376,10 @@ class PostgresJournal(SQLJournal):
     def requested(self, requests: Sequence[Requested]) -> dict[Requested, list[Entry]]:
         experiments, keys = zip(*requests, strict=True) if requests else ((), ())
         return by_request(self._rows(REQUESTED, (array("bigint", experiments), array("text", keys))))
+
+    def aliased(self, aliases: Sequence[Aliased]) -> dict[Aliased, list[Entry]]:
+        experiments, names = zip(*aliases, strict=True) if aliases else ((), ())
+        return by_alias(self._rows(ALIASED, (array("bigint", experiments), array("bytea", names))))
 
     def save(self, snapshot: Snapshot) -> None:
         for statements in saving(snapshot):  # a long transaction would hide newer entries from all servers

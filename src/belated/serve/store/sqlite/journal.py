@@ -14,7 +14,7 @@ from belated.serve.domain.entries import COLUMNS, Entry, Found
 from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import Mark
 from belated.serve.store.bases import Statement, copied
-from belated.serve.store.journal import NO_MARK, Base, Conflict, Journal, Key, Rejected, Removal, Requested
+from belated.serve.store.journal import NO_MARK, Aliased, Base, Conflict, Journal, Key, Rejected, Removal, Requested
 from belated.serve.store.sql import (
     ADD_KEY,
     CREATED,
@@ -25,6 +25,7 @@ from belated.serve.store.sql import (
     NEXT_ENTRY,
     REVOKE_KEY,
     SQLJournal,
+    by_alias,
     by_request,
     entries_after,
     found_of,
@@ -301,6 +302,14 @@ class SQLiteJournal(SQLJournal):
             asked = f"(experiment, request) IN (VALUES {', '.join(['(?, ?)'] * len(part))})"
             where = f"WHERE {asked} AND request IS NOT NULL ORDER BY position"
             found.update(by_request(self._rows(f"{ENTRY} {where}", list(chain.from_iterable(part)))))
+        return found
+
+    def aliased(self, aliases: Sequence[Aliased]) -> dict[Aliased, list[Entry]]:
+        found: dict[Aliased, list[Entry]] = {}
+        for part in _parts(aliases):
+            asked = f"(experiment, alias) IN (VALUES {', '.join(['(?, ?)'] * len(part))})"
+            where = f"WHERE {asked} AND alias IS NOT NULL ORDER BY position"
+            found.update(by_alias(self._rows(f"{ENTRY} {where}", list(chain.from_iterable(part)))))
         return found
 
     def save(self, snapshot: Snapshot) -> None:
