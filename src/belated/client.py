@@ -57,19 +57,29 @@ class ServiceDecision(NamedTuple):
     round: int
     decided_at: str
     expires_at: str | None
+    repeated: bool = False  # whether its subject had it before
+
+
+class Subject(NamedTuple):
+    """Whom decisions of an experiment are for: a user, a session or a device. It stands for its newest decision."""
+
+    experiment: str
+    subject: str
 
 
 class Report(NamedTuple):
     """The outcome of a decision, for `tell_batch`. Give a reward or a loss, as the experiment declares.
 
     An amendment may name the revision of the outcome that it replaces. Otherwise the client asks for it.
+    A `report_id` is your own id of this outcome. The same one counts once, also where several outcomes add up.
     """
 
-    decision: ServiceDecision | str
+    decision: ServiceDecision | Subject | str
     reward: float | None = None
     loss: float | None = None
     amend: bool = False
     revision: int | None = None
+    report_id: str | None = None
 
 
 Flow = Generator["Sent | float", "httpx.Response | httpx.TransportError | None", T]
@@ -119,15 +129,23 @@ def error_of(got: "httpx.Response | httpx.TransportError | None") -> ServiceErro
 
 def decision_of(got: dict[str, Any]) -> ServiceDecision:
     """A decision from its JSON document. Ignores fields that only a newer service sends."""
-    return ServiceDecision(got["decision_id"], **{name: got[name] for name in ServiceDecision._fields[1:]})
+    known = {name: got[name] for name in ServiceDecision._fields[1:] if name in got}
+    return ServiceDecision(got["decision_id"], **known)
 
 
-def id_of(decision: ServiceDecision | str) -> str:
-    """The id of a decision, which may be given itself."""
+def decisions_of(got: dict[str, Any]) -> list[ServiceDecision]:
+    """Decisions from the JSON document of a batch."""
+    return [decision_of(one) for one in got["decisions"]]
+
+
+def target_of(decision: ServiceDecision | Subject | str) -> dict[str, str]:
+    """How a batch names a decision. It may be given itself, by its id, or by its subject."""
+    if isinstance(decision, Subject):
+        return {"experiment": decision.experiment, "subject": decision.subject}
     id = decision.id if isinstance(decision, ServiceDecision) else decision
     if not isinstance(id, str):
-        raise InvalidInput(f"give the decision that ask() returned, or its id, got {decision!r}")
-    return id
+        raise InvalidInput(f"give the decision that ask() returned, its id or a Subject, got {decision!r}")
+    return {"decision_id": id}
 
 
 def outcome_body(report: Report) -> dict[str, Any]:
@@ -140,7 +158,8 @@ def outcome_body(report: Report) -> dict[str, Any]:
     number = value if type(value) in (int, float) else as_float(value)  # NumPy's numbers are not JSON
     if report.revision is not None and not report.amend:
         raise InvalidInput(f"only an amendment has a revision, got {report.revision!r} without amend=True")
-    known = {} if report.revision is None else {"revision": report.revision}
+    known: dict[str, Any] = {} if report.revision is None else {"revision": report.revision}
+    known |= {} if report.report_id is None else {"report_id": report.report_id}
     return {name: number, **({"amend": True} if report.amend else {}), **known}
 
 
@@ -169,17 +188,32 @@ class Flows:
     def close_experiment(self, name: str) -> Flow[dict[str, Any]]:
         return self._do(Sent("POST", f"/v1/experiments/{quote(name, safe='')}/close", {}), dict)
 
-    def ask(self, name: str, size: int | None, key: str | None) -> Flow[ServiceDecision | list[ServiceDecision]]:
+    def ask(
+        self, name: str, size: int | None, key: str | None, subject: str | None
+    ) -> Flow[ServiceDecision | list[ServiceDecision]]:
+        if subject is not None and (size is not None or key is not None):
+            raise InvalidInput("a subject gets one decision, and needs no idempotency_key. Leave size and key out.")
         headers = {"Idempotency-Key": key or str(uuid.uuid4())}
         path = f"/v1/experiments/{quote(name, safe='')}/decisions"
+        if subject is not None:
+            return self._do(Sent("POST", path, {"subject": subject}), decision_of)
         if size is None:
             return self._do(Sent("POST", path, {}, headers), decision_of)
-        batch = Sent("POST", f"{path}/batch", {"size": size}, headers)
-        return self._do(batch, lambda got: [decision_of(one) for one in got["decisions"]])
+        return self._do(Sent("POST", f"{path}/batch", {"size": size}, headers), decisions_of)
+
+    def ask_for(self, name: str, subjects: Iterable[str]) -> Flow[list[ServiceDecision]]:
+        if isinstance(subjects, str):
+            raise InvalidInput(f"give a list of subjects, got {subjects!r}")
+        path = f"/v1/experiments/{quote(name, safe='')}/decisions/batch"
+        return self._do(Sent("POST", path, {"subjects": list(subjects)}), decisions_of)
 
     def tell(self, report: Report) -> Flow[str]:
-        path = f"/v1/decisions/{quote(id_of(report.decision), safe='')}/feedback"
-        return self._do(Sent("POST", path, outcome_body(report)), lambda got: str(got["status"]))
+        body, target = outcome_body(report), target_of(report.decision)
+        if "subject" in target:
+            path, body["subject"] = f"/v1/experiments/{quote(target['experiment'], safe='')}", target["subject"]
+        else:
+            path = f"/v1/decisions/{quote(target['decision_id'], safe='')}"
+        return self._do(Sent("POST", f"{path}/feedback", body), lambda got: str(got["status"]))
 
     def amend(self, report: Report) -> Flow[str]:
         """Replace an outcome, and say which. A plain report finds out the revision, and copies of it change nothing."""
@@ -217,7 +251,7 @@ class Flows:
         return results
 
     def _tell_all(self, reports: list[Report]) -> Flow[list[dict[str, Any]]]:
-        bodies = [{"decision_id": id_of(one.decision), **outcome_body(one)} for one in reports]
+        bodies = [{**target_of(one.decision), **outcome_body(one)} for one in reports]
         return self._do(Sent("POST", "/v1/feedback", {"reports": bodies}), lambda got: list(got["results"]))
 
 
@@ -231,8 +265,9 @@ def turns(reports: list[Report]) -> Iterator[list[int]]:
     counts: Counter[str] = Counter()
     by_turn: dict[int, list[int]] = {}
     for index, report in enumerate(reports):
-        by_turn.setdefault(counts[id_of(report.decision)], []).append(index)
-        counts[id_of(report.decision)] += 1
+        name = str(target_of(report.decision))
+        by_turn.setdefault(counts[name], []).append(index)
+        counts[name] += 1
     yield from by_turn.values()
 
 
@@ -322,20 +357,45 @@ class Client:
         return self._run(self._flows.close_experiment(name))
 
     @overload
-    def ask(self, experiment: str, *, size: None = None, idempotency_key: str | None = None) -> ServiceDecision: ...
+    def ask(
+        self, experiment: str, *, size: None = None, idempotency_key: str | None = None, subject: str | None = None
+    ) -> ServiceDecision: ...
 
     @overload
     def ask(self, experiment: str, *, size: int, idempotency_key: str | None = None) -> list[ServiceDecision]: ...
 
     def ask(
-        self, experiment: str, *, size: int | None = None, idempotency_key: str | None = None
+        self,
+        experiment: str,
+        *,
+        size: int | None = None,
+        idempotency_key: str | None = None,
+        subject: str | None = None,
     ) -> ServiceDecision | list[ServiceDecision]:
-        """Choose an arm, or `size` arms from one distribution. All retries of a call send the same key."""
-        return self._run(self._flows.ask(experiment, size, idempotency_key))
+        """Choose an arm, or `size` arms from one distribution. All retries of a call send the same key.
 
-    def tell(self, decision: ServiceDecision | str, *, reward: float | None = None, loss: float | None = None) -> str:
-        """Report the outcome of a decision, or of its id. Returns "applied", "duplicate" or "late"."""
-        return self._run(self._flows.tell(Report(decision, reward, loss)))
+        The same subject always gets the same decision, until its arm is retired.
+        """
+        return self._run(self._flows.ask(experiment, size, idempotency_key, subject))
+
+    def ask_for(self, experiment: str, subjects: Iterable[str]) -> list[ServiceDecision]:
+        """Return the decision of each subject, as `ask` with a subject does."""
+        return self._run(self._flows.ask_for(experiment, subjects))
+
+    def tell(
+        self,
+        decision: ServiceDecision | Subject | str,
+        *,
+        reward: float | None = None,
+        loss: float | None = None,
+        report_id: str | None = None,
+    ) -> str:
+        """Report the outcome of a decision, of its id, or of a subject. Returns "applied", "duplicate" or "late".
+
+        Where several outcomes add up, give each its own `report_id`, such as the number of an order. A later one then
+        is "added", or "ignored" if only the first counts.
+        """
+        return self._run(self._flows.tell(Report(decision, reward, loss, report_id=report_id)))
 
     def tell_batch(self, reports: "Iterable[Report | Mapping[str, Any]]") -> list[dict[str, Any]]:
         """Report many outcomes. Returns a dictionary for each, with its status and any problem."""
@@ -343,17 +403,20 @@ class Client:
 
     def amend(
         self,
-        decision: ServiceDecision | str,
+        decision: ServiceDecision | Subject | str,
         *,
         reward: float | None = None,
         loss: float | None = None,
         revision: int | None = None,
+        report_id: str | None = None,
     ) -> str:
-        """Replace the outcome of a decision, by default the newest one.
+        """Replace the outcome of a decision, by default the newest one, or the one with this `report_id`.
 
         Returns "amended", "superseded" if another amendment came first, or as `tell` if there is nothing to replace.
         """
-        return self._run(self._flows.amend(Report(decision, reward, loss, amend=True, revision=revision)))
+        return self._run(
+            self._flows.amend(Report(decision, reward, loss, amend=True, revision=revision, report_id=report_id))
+        )
 
     def close(self) -> None:
         """Close the connections."""
@@ -421,23 +484,37 @@ class AsyncClient:
 
     @overload
     async def ask(
-        self, experiment: str, *, size: None = None, idempotency_key: str | None = None
+        self, experiment: str, *, size: None = None, idempotency_key: str | None = None, subject: str | None = None
     ) -> ServiceDecision: ...
 
     @overload
     async def ask(self, experiment: str, *, size: int, idempotency_key: str | None = None) -> list[ServiceDecision]: ...
 
     async def ask(
-        self, experiment: str, *, size: int | None = None, idempotency_key: str | None = None
+        self,
+        experiment: str,
+        *,
+        size: int | None = None,
+        idempotency_key: str | None = None,
+        subject: str | None = None,
     ) -> ServiceDecision | list[ServiceDecision]:
         """As `Client.ask`."""
-        return await self._run(self._flows.ask(experiment, size, idempotency_key))
+        return await self._run(self._flows.ask(experiment, size, idempotency_key, subject))
+
+    async def ask_for(self, experiment: str, subjects: Iterable[str]) -> list[ServiceDecision]:
+        """As `Client.ask_for`."""
+        return await self._run(self._flows.ask_for(experiment, subjects))
 
     async def tell(
-        self, decision: ServiceDecision | str, *, reward: float | None = None, loss: float | None = None
+        self,
+        decision: ServiceDecision | Subject | str,
+        *,
+        reward: float | None = None,
+        loss: float | None = None,
+        report_id: str | None = None,
     ) -> str:
         """As `Client.tell`."""
-        return await self._run(self._flows.tell(Report(decision, reward, loss)))
+        return await self._run(self._flows.tell(Report(decision, reward, loss, report_id=report_id)))
 
     async def tell_batch(self, reports: "Iterable[Report | Mapping[str, Any]]") -> list[dict[str, Any]]:
         """As `Client.tell_batch`."""
@@ -445,14 +522,17 @@ class AsyncClient:
 
     async def amend(
         self,
-        decision: ServiceDecision | str,
+        decision: ServiceDecision | Subject | str,
         *,
         reward: float | None = None,
         loss: float | None = None,
         revision: int | None = None,
+        report_id: str | None = None,
     ) -> str:
         """As `Client.amend`."""
-        return await self._run(self._flows.amend(Report(decision, reward, loss, amend=True, revision=revision)))
+        return await self._run(
+            self._flows.amend(Report(decision, reward, loss, amend=True, revision=revision, report_id=report_id))
+        )
 
     async def close(self) -> None:
         """Close the connections."""

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from belated.client import AsyncClient, Client, Report
+from belated.client import AsyncClient, Client, Report, Subject
 from belated.errors import InvalidInput, ServiceError
 from tests.support.service import Served
 
@@ -85,7 +85,7 @@ def test_both_clients_have_the_same_operations() -> None:
     assert public(Client) == public(AsyncClient)
     assert set(public(Client)) == {
         *("__init__", "create_experiment", "experiment", "change_arms", "close_experiment"),
-        *("ask", "tell", "tell_batch", "amend", "close"),
+        *("ask", "ask_for", "tell", "tell_batch", "amend", "close"),
     }
     for name in public(Client).keys() - {"__init__"}:
         assert inspect.iscoroutinefunction(getattr(AsyncClient, name))
@@ -97,6 +97,39 @@ def test_both_clients_have_the_same_operations() -> None:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with Served(tmp_path_factory.mktemp("service")) as server:
         yield server
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_a_subject_gets_one_decision_and_its_outcomes(served: Served, kind: type[Client] | type[AsyncClient]) -> None:
+    async def use() -> None:
+        client, name = kind(served.url), f"sticky-{kind.__name__}"
+
+        async def done(operation: Any) -> Any:
+            return await operation if inspect.isawaitable(operation) else operation
+
+        await done(client.create_experiment(name, ["blue", "green"], several="sum"))
+        first = await done(client.ask(name, subject="ann"))
+        assert (first.repeated, await done(client.ask(name, subject="ann"))) == (False, first._replace(repeated=True))
+        [bob, again] = await done(client.ask_for(name, ["bob", "ann"]))
+        assert (again.id, bob.repeated) == (first.id, False)
+        ann = Subject(name, "ann")
+        assert await done(client.tell(ann, reward=0.25, report_id="a")) == "applied"
+        assert await done(client.tell(first, reward=0.25, report_id="b")) == "added"
+        assert await done(client.tell(ann, reward=0.25, report_id="b")) == "duplicate"
+        assert await done(client.amend(ann, reward=0.5, report_id="b")) == "amended"
+        results = await done(
+            client.tell_batch(
+                [Report(ann, 0.125, report_id="c"), {"decision": Subject(name, "eve"), "reward": 1, "report_id": "d"}]
+            )
+        )
+        assert [one["status"] for one in results] == ["added", "problem"]
+        with pytest.raises(InvalidInput, match="a subject gets one decision"):
+            await done(client.ask(name, subject="ann", size=2))  # type: ignore[call-overload]
+        with pytest.raises(InvalidInput, match="give a list of subjects"):
+            await done(client.ask_for(name, "ann"))
+        await done(client.close())
+
+    asyncio.run(use())
 
 
 @pytest.mark.parametrize("kind", [Client, AsyncClient])
@@ -350,7 +383,7 @@ def test_only_decisions_of_a_service_and_their_ids_are_taken(run: Run, decision:
         lambda client: client.amend(decision, reward=1),
         lambda client: client.tell_batch([Report(decision, reward=1)]),  # type: ignore[arg-type]
     ):
-        with pytest.raises(InvalidInput, match="or its id, got"):
+        with pytest.raises(InvalidInput, match="its id or a Subject, got"):
             run(faked, use)
     assert faked.requests == []
 
