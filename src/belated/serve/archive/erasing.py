@@ -10,7 +10,9 @@ import polars as pl
 from belated.errors import InvalidInput, StoreError
 from belated.serve.archive import files
 from belated.serve.archive.settling import settle
-from belated.serve.domain import ids
+from belated.serve.domain import aliases, ids
+from belated.serve.domain.entries import EntryKind
+from belated.serve.domain.fold import Fold
 from belated.serve.domain.ids import DecisionId
 from belated.serve.domain.timestamps import now
 from belated.serve.engine.feedback import look_up
@@ -38,6 +40,28 @@ def decoded(texts: Sequence[str]) -> dict[str, DecisionId]:
             raise InvalidInput(f"{text!r:.80} is not the id of a decision. Nothing was erased")
         found[text] = one
     return found
+
+
+def of_subjects(journal: Journal, fold: Fold, subjects: Sequence[str], folder: Path | None = None) -> list[str]:
+    """Return the ids of all decisions of these subjects, in the store and in the files of an archive."""
+    names = [(one, subject) for one in fold.experiments.values() for subject in subjects]
+    digests = {(one.seq, aliases.of_subject(one.name, subject)) for one, subject in names}
+    found = [entry for made in journal.aliased(list(digests)).values() for entry in made]
+    ids_of = [ids.encode(entry.at, entry.seq, entry.nonce or 0) for entry in found]
+    for path in [] if folder is None else _tables(folder):
+        ids_of += _in_table(pl.read_parquet(path, glob=False), [digest for _, digest in digests])
+    return list(dict.fromkeys(ids_of))
+
+
+def _in_table(table: pl.DataFrame, digests: Sequence[bytes]) -> list[str]:
+    """Return the ids of the decisions in a file of an archive whose subject has one of these digests."""
+    if {"decision_id", "subject"} <= set(table.columns):
+        own = table.filter(pl.col("subject").is_in([digest.hex() for digest in digests]))
+        return own["decision_id"].to_list()
+    if {"seq", "alias", "nonce", "kind"} <= set(table.columns):
+        own = table.filter((pl.col("kind") == int(EntryKind.DECIDED)) & pl.col("alias").is_in(list(digests)))
+        return [ids.encode(*row) for row in own.select("at", "seq", "nonce").iter_rows()]
+    return []  # of an older release, which knows no subjects, or not a file of an archive
 
 
 def known(journal: Journal, wanted: dict[str, DecisionId]) -> Known:
