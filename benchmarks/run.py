@@ -26,6 +26,7 @@ from benchmarks import (
     shadow,
     silent_option,
     still_worlds,
+    subjects,
     verdicts,
     watching,
 )
@@ -82,6 +83,8 @@ PARTS = (
     decision_service.memory,
     watching.dashboards,
     watching.exports,
+    subjects.file,
+    subjects.database,
     replicas.single,
     replicas.two,
     replicas.most,

@@ -19,9 +19,10 @@ from hypothesis.stateful import run_state_machine_as_test
 from benchmarks import decision_service
 from benchmarks.judging import missed
 from tests.serve.test_engine_model import AfterAlarm, AfterHandOver, Engines
+from tests.support.postgres import TEMPLATE, Cluster
 from tests.support.service import Served
 from tests.support.standby import Twins
-from tests.system.serve import test_disk, test_kill, test_power, test_replicas_kill
+from tests.system.serve import test_disk, test_kill, test_power, test_replicas_kill, test_subjects
 
 KILLS: Final = 2_000
 KILLS_OF_ONE_STORE: Final = 50
@@ -34,6 +35,8 @@ RUNS_AT_ONCE: Final = 50
 CRASHES: Final = 50  # of PostgreSQL, each with five kills of servers
 FAILOVER_EVERY: Final = 2  # crashes
 CRASHES_OF_ONE_STORE: Final = 10
+CALLS: Final = 100_000  # of subjects
+KILLS_AMONG_CALLS: Final = 20
 DECISIONS: Final = 10_000_000
 SAY_EVERY: Final = 15.0  # seconds
 
@@ -140,7 +143,20 @@ def memory(scale: float, say: Say) -> Result:
     return Result(f"{decisions:,} decisions", f"{sizes[0]:.0f} MB after 1,000,000, {sizes[-1]:.0f} MB at the end")
 
 
-ORDEALS: Final = {one.__name__: one for one in (kills, power, disk, model, replicas, memory)}
+def subjects(scale: float, say: Say) -> Result:
+    """Kills of three servers on one PostgreSQL, while the same subjects ask again and again."""
+    cluster = Cluster()
+    try:
+        cluster.create("subjects", TEMPLATE)
+        with tempfile.TemporaryDirectory() as folder:
+            calls, kills = max(100, round(CALLS * scale)), max(1, round(KILLS_AMONG_CALLS * scale))
+            answers, met = test_subjects.ask_and_kill(cluster.url("subjects"), Path(folder), calls, kills, say)
+    finally:
+        cluster.remove()
+    return Result(f"{kills} kills", f"{answers:,} answers to {met:,} subjects")
+
+
+ORDEALS: Final = {one.__name__: one for one in (kills, power, disk, model, replicas, subjects, memory)}
 
 
 def speaker(name: str) -> Say:
