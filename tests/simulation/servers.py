@@ -201,7 +201,7 @@ class Server:
         if self.is_failed:
             if self._may_recover and dice < 0.5:
                 self._next_look = 0.0
-                self.is_failed = not self._guarded(self._catch_up)
+                self.is_failed = not self._guarded(self._reach_again)
             return
         if dice < self._world.diligence:
             self._guarded(self._catch_up)
@@ -209,6 +209,10 @@ class Server:
             self._guarded(self._engine.expire)
         elif 0.6 < dice < 0.63:
             self._guarded(self._snapshot)
+
+    def _reach_again(self) -> None:
+        self._engine.confirm_history()
+        self._catch_up()
 
     def _catch_up(self) -> None:
         self._engine.catch_up()

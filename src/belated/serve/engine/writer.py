@@ -305,6 +305,8 @@ class Writer:
             self.failure = ""
 
     def _reach_again(self) -> None:
+        """Look whether history was lost before anything new is applied. A new witness may hide an older loss."""
+        self.engine.confirm_history()
         self._catch_up()
         self.engine.journal.settle()  # otherwise each request would have to wait for a lost standby
 
