@@ -218,7 +218,7 @@ def test_the_certificate_grows_by_the_cost_of_the_mix(tuning: Tuning) -> None:
 @pytest.mark.parametrize("mix", [Mix(0.05), Mix(0.02, 0.2, 1), Mix(0.0, 0.3)])
 @pytest.mark.parametrize("tuning", [Means(), Shadow(), Advanced()], ids=str)
 def test_estimates_are_unbiased_on_forty_seeds(tuning: Tuning, mix: Mix) -> None:
-    """The weighted mean of each arm, and the difference of the groups, while the learner adapts."""
+    """The weighted mean of each arm, while the learner adapts."""
     n, k, rates, errors = 200, 3, np.array([0.2, 0.5, 0.7]), []
     for seed in range(40):
         generator = np.random.default_rng([seed, 7])

@@ -135,6 +135,11 @@ class SharedLearner:
         return DrawContext(x, np.divide(lead, x, out=np.zeros_like(x), where=x > 0), drawn)
 
     @property
+    def mix(self) -> Mix:
+        """What is mixed into the distribution."""
+        return self._state.mix
+
+    @property
     def in_force(self) -> Floats:
         """The distribution of the decisions entered last, if they were not stale. The next solve changes this view."""
         return self._state.drawn

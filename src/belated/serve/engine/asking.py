@@ -12,7 +12,7 @@ from belated.serve.domain.failures import undecided
 from belated.serve.domain.messages import Decided
 from belated.serve.domain.quotas import Room
 from belated.serve.domain.refusals import Refusal
-from belated.serve.engine.administration import find, find_running
+from belated.serve.engine.administration import find, find_deciding
 from belated.serve.engine.applied import Applied
 from belated.serve.engine.drawing import DrawnBatch, draw
 from belated.serve.engine.guarding import guarded
@@ -118,7 +118,7 @@ class Asking:
         experiment = find(self._fold, request.name)
         if request.key is not None and (made := earlier.get((experiment.seq, request.key))):
             return self._answer_again(request, made)
-        find_running(self._fold, request.name)
+        find_deciding(self._fold, request.name)
         return None
 
     def _answer_again(self, request: Ask, earlier: list[Entry]) -> Answers:
