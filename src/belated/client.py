@@ -37,6 +37,9 @@ LATE: Final = "the answer did not end before the deadline"
 TRANSIENT: Final = (429, 502, 503, 504)  # status codes that a retry may fix
 
 
+ACTIONS: Final = ("pause", "resume", "freeze", "unfreeze", "end", "edit")  # on a running experiment
+
+
 class Sent(NamedTuple):
     """A request to send."""
 
@@ -187,6 +190,11 @@ class Flows:
 
     def close_experiment(self, name: str) -> Flow[dict[str, Any]]:
         return self._do(Sent("POST", f"/v1/experiments/{quote(name, safe='')}/close", {}), dict)
+
+    def operate(self, name: str, action: str, settings: Mapping[str, Any]) -> Flow[dict[str, Any]]:
+        if action not in ACTIONS:
+            raise InvalidInput(f"action must be one of {', '.join(ACTIONS)}, got {action!r}")
+        return self._do(Sent("POST", f"/v1/experiments/{quote(name, safe='')}/{action}", dict(settings)), dict)
 
     def ask(
         self, name: str, size: int | None, key: str | None, subject: str | None
@@ -356,6 +364,10 @@ class Client:
         """Make no more decisions. Outcomes can still be told."""
         return self._run(self._flows.close_experiment(name))
 
+    def operate(self, name: str, action: str, **settings: Any) -> dict[str, Any]:
+        """Pause, resume, freeze (arm=), unfreeze, end (winner=) or edit (floor=, ...) an experiment."""
+        return self._run(self._flows.operate(name, action, settings))
+
     @overload
     def ask(
         self, experiment: str, *, size: None = None, idempotency_key: str | None = None, subject: str | None = None
@@ -481,6 +493,10 @@ class AsyncClient:
     async def close_experiment(self, name: str) -> dict[str, Any]:
         """As `Client.close_experiment`."""
         return await self._run(self._flows.close_experiment(name))
+
+    async def operate(self, name: str, action: str, **settings: Any) -> dict[str, Any]:
+        """As `Client.operate`."""
+        return await self._run(self._flows.operate(name, action, settings))
 
     @overload
     async def ask(

@@ -106,7 +106,7 @@ def test_only_the_caller_who_needs_a_hidden_entry_waits(pair: Pair, what: str) -
         "arms": lambda service: service.ask("new", 1, "key"),
         "tell": lambda service: service.tell([OutcomeReport(decision.id, "reward", 1.0)]),
         "change": lambda service: service.change_arms("new", ArmChange(["d"])),
-        "close": lambda service: service.end("new"),
+        "close": lambda service: service.close_experiment("new"),
         "create": lambda service: service.create(Settings("new", ["a", "b", "c"])),
     }
 

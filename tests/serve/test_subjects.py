@@ -13,8 +13,9 @@ from belated.serve.archive import archiving, erasing
 from belated.serve.archive.archiving import Wanted
 from belated.serve.domain import aliases
 from belated.serve.domain.messages import Decided, OutcomeReport
+from belated.serve.domain.operating import Operation
 from belated.serve.domain.refusals import Refusal
-from belated.serve.engine.requests import Answers, Ask, Tell
+from belated.serve.engine.requests import Answers, Ask, Operate, Tell
 from belated.serve.store.copy import copy
 from belated.serve.store.journal import Journal
 from belated.serve.store.removal import loaded
@@ -191,6 +192,26 @@ def test_a_retired_option_is_decided_anew_once(driven: Driven) -> None:
     driven.restart(snapshot=True)
     assert ask(driven, ANN)[0].id == second.id
     assert counts(driven) == {"decisions": 2}
+
+
+@pytest.mark.parametrize("event", ["frozen", "ended"])
+def test_what_all_are_shown_is_shown_to_known_subjects_too(driven: Driven, event: Any) -> None:
+    """An experiment that was frozen or has ended shows one option, also to a subject that had another one."""
+    first, _ = ask(driven, ANN)
+    shown = next(arm for arm in "abc" if arm != first.arm)
+    driven.do(Operate("layout", Operation("paused")))
+    assert ask(driven, ANN)[0].id == first.id, "a pause changes nothing for those who have an option"
+    driven.do(Operate("layout", Operation("resumed")))
+    driven.do(Operate("layout", Operation(event, shown)))
+    second, is_repeated = ask(driven, ANN)
+    assert (second.arm, second.probability, is_repeated) == (shown, 1.0, False)
+    assert ask(driven, ANN) == (second, True)
+    assert ask(driven, BOB)[0].arm == shown
+    driven.restart()
+    assert ask(driven, ANN)[0].id == second.id
+    if event == "frozen":
+        driven.do(Operate("layout", Operation("unfrozen")))
+        assert ask(driven, ANN)[0].id == second.id
 
 
 def test_a_key_never_serves_a_retired_option(driven: Driven) -> None:

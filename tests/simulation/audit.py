@@ -10,14 +10,16 @@ from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.fold import Fold, Snapshot, restore
 from belated.serve.domain.messages import OutcomeReport
-from belated.serve.domain.settings import ArmChange, Settings, stored_settings
-from belated.serve.domain.timestamps import MICROSECONDS
+from belated.serve.domain.operating import Policy
+from belated.serve.domain.settings import ArmChange, stored_settings
 from belated.serve.engine.engine import Engine
 from belated.serve.store.verify import verify
 from tests.simulation.database import Database
 from tests.simulation.faults import CURSED
 from tests.simulation.journal import SimulatedJournal
 from tests.simulation.model import KINDS, SKEW, Model, id_of, require
+from tests.simulation.operated import operated
+from tests.support.memory_journal import EVENTS
 
 ALL = 10**9
 
@@ -33,7 +35,7 @@ def audit(database: Database, model: Model, engines: Sequence[Engine]) -> None:
         require(experiment.failure is None or experiment.name == CURSED, f"{experiment.name} has failed")
         check_counts(experiment, own)
         check_events(experiment, own)
-        check_waits(experiment.settings, own, database)
+        check_waits(experiment.name, own, database)
         check_outcomes(experiment.name, own, model, database.gone)
         removed = {entry.request for entry in own if entry.seq in database.gone}
         check_keys(experiment.name, [entry for entry in own if entry.request not in removed - {None}], model)
@@ -88,6 +90,11 @@ def check_counts(experiment: Experiment, own: Sequence[Entry]) -> None:
         require(counted == kinds[kind], f"{experiment.name} counts {counted} {name}, the journal has {kinds[kind]}")
     if experiment.failure is not None:
         return  # the rest of its state is gone
+    aside = [entry for entry in own if entry.policy in (2, 3)]
+    own = [entry for entry in own if entry.policy not in (2, 3)]
+    n_aside = sum(entry.kind is EntryKind.DECIDED for entry in aside)
+    require(experiment.operations.aside.decisions == n_aside, "decisions that showed one option to all")
+    require(experiment.learned == len([one for one in own if one.kind is EntryKind.DECIDED]), "learned decisions")
     chosen = Counter(entry.arm for entry in own if entry.kind is EntryKind.DECIDED)
     require(experiment.chosen == [chosen[arm] for arm in range(len(experiment.arms))], "decisions by arm")
     told = Counter(entry.arm for entry in own if entry.kind in (EntryKind.REPORTED, EntryKind.LATE))
@@ -99,7 +106,7 @@ def check_events(experiment: Experiment, own: Sequence[Entry]) -> None:
     arms, active, revision, closed = list[str](), set[int](), -1, 0
     eras: list[tuple[int, set[int]]] = []
     for entry in own:
-        if entry.kind in (EntryKind.CREATED, EntryKind.ARMS, EntryKind.CLOSED):
+        if entry.kind in EVENTS:
             require(entry.revision == revision + 1, f"event {entry.seq} has revision {entry.revision} after {revision}")
             revision = entry.revision or 0
         if entry.kind is EntryKind.CREATED:
@@ -118,24 +125,26 @@ def check_events(experiment: Experiment, own: Sequence[Entry]) -> None:
             require(seen >= experiment.seq, f"decision {entry.seq} has seen {seen}, before its experiment began")
             known = [era for seq, era in eras if seq <= seen][-1]
             require(entry.arm in known, f"decision {entry.seq} has arm {entry.arm}, of {sorted(known)}")
-            require(not closed or seen < closed, f"decision {entry.seq} was made after the closing")
+            is_open = not closed or seen < closed or entry.policy == Policy.WINNER
+            require(is_open, f"decision {entry.seq} was made after the closing")
     now = {experiment.arms[arm] for arm in experiment.era.arms}
     require(now == {arms[arm] for arm in active}, f"{experiment.name} has the arms {sorted(now)}")
 
 
-def check_waits(settings: Settings, own: Sequence[Entry], database: Database) -> None:
+def check_waits(name: str, own: Sequence[Entry], database: Database) -> None:
     """No wait ends early by the journal's dates, and at the end none is left. The model has looked at the true time."""
-    wait = None if settings.reward_wait is None else round(settings.reward_wait * MICROSECONDS)
+    events = [entry for entry in own if entry.kind in EVENTS]
+    waits = [one.wait for entry in events if (one := operated(events, entry.seq)).wait is not None]
+    wait = min(waits, default=None)
     made = {entry.seq for entry in own if entry.kind is EntryKind.DECIDED and entry.seq not in database.gone}
     for entry in own:
         if entry.kind is EntryKind.EXPIRED:
             require(wait is not None, f"entry {entry.seq} ends a wait that has no end")
             is_early = entry.at - (entry.decided_at or 0) < (wait or 0) - 2 * SKEW
             require(not is_early, f"entry {entry.seq} ends a wait early")
-            require(entry.value == settings.default_outcome, f"entry {entry.seq} has the default {entry.value}")
         if entry.decision is not None:
             made.discard(entry.decision)
-    require(wait is None or not made, f"decisions {sorted(made)} of {settings.name} still wait")
+    require(wait is None or not made, f"decisions {sorted(made)} of {name} still wait")
 
 
 def check_outcomes(name: str, own: Sequence[Entry], model: Model, gone: Collection[int]) -> None:

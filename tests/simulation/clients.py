@@ -5,14 +5,16 @@ from random import Random
 from typing import Final, NamedTuple, final
 
 from belated.serve.domain.messages import OutcomeReport, ReportStatus, SubjectStatus
+from belated.serve.domain.operating import Edit, Operation
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, Settings, TuningChoice
-from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Request, Result, Tell
+from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Operate, Request, Result, Tell
 from tests.simulation.faults import CURSED, CURSED_ARMS
 from tests.simulation.network import Call
 
 TUNINGS: Final = ("means", "means", "shadow", "advanced", "simple", "tsallis", "adaptive_exp3")
 VALUES: Final = (0.0, 0.25, 0.5, 1.0)
+WAITS: Final = (1.0, 2.0, 5.0, 10.0)  # seconds
 PATIENCE: Final = 40  # turns without an answer, after which a call is repeated
 GIVEN_UP: Final = 0.1  # share of the repetitions that are given up instead
 COMMON: Final = 6  # keys, and subjects, that all clients use
@@ -116,7 +118,7 @@ class Client:
         dice = self._random.random()
         if dice < 0.35 or not self._made:
             return self._ask()
-        return self._tell() if dice < 0.92 else self._administer()
+        return self._tell() if dice < 0.88 else self._administer()
 
     def _ask(self) -> Ask:
         name, dice = self._random.choice(self._settings).name, self._random.random()
@@ -148,11 +150,32 @@ class Client:
             reports.append(OutcomeReport(id, "reward", value, amend, revision))
         return Tell(reports)
 
-    def _administer(self) -> ChangeArms | Close:
+    def _administer(self) -> ChangeArms | Close | Operate:
         name, arm = self._random.choice(self._settings).name, self._random.choice("abcd")
         if name == CURSED:
             return Close(name)
         dice = self._random.random()
         if dice < 0.05:
             return Close(name)
-        return ChangeArms(name, ArmChange([arm], []) if dice < 0.6 else ArmChange([], [arm]))
+        if dice < 0.5:
+            return Operate(name, self._operation(arm), f"key-{self._number}")
+        return ChangeArms(name, ArmChange([arm], []) if dice < 0.8 else ArmChange([], [arm]))
+
+    def _operation(self, arm: str) -> Operation:
+        """What a team does with a running experiment. Pauses are short, because others resume soon."""
+        edits = (
+            Edit(floor=self._random.choice((0.0, 0.1, 0.25))),
+            Edit(holdout=self._random.choice((0.0, 0.3)), control=None),
+            Edit(holdout=0.2, control=arm),
+            Edit(reward_wait=self._random.choice(WAITS)),
+            Edit(reward_wait=2.0, default_outcome=self._random.choice(VALUES)),
+        )
+        return self._random.choice(
+            (
+                *(Operation("edited", settings=one) for one in edits),
+                *(Operation("paused"), *[Operation("resumed")] * 3),
+                *[Operation("frozen", self._random.choice((arm, None)))] * 2,
+                *[Operation("unfrozen")] * 2,
+                *([Operation("ended", self._random.choice((arm, None)))] if self._random.random() < 0.1 else []),
+            )
+        )

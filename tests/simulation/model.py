@@ -11,13 +11,15 @@ from belated.serve.domain import aliases, ids
 from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.fold import Fold
 from belated.serve.domain.messages import Decided, OutcomeReport, ReportStatus, SubjectStatus
+from belated.serve.domain.operating import Operation
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, stored_settings
 from belated.serve.domain.timestamps import MICROSECONDS
-from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Result, Tell
+from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Operate, Result, Tell
 from tests.simulation.database import Database
 from tests.simulation.faults import CURSED
 from tests.simulation.network import Call
+from tests.simulation.operated import Operated, operated
 from tests.support.memory_journal import EVENTS
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ class Model:
         self.statuses: Counter[tuple[str, str]] = Counter()  # by decision
         self.created: dict[str, int] = {}  # experiments that were acknowledged, and when that was first
         self.closing: set[str] = set()  # experiments that somebody wanted to close
+        self.operating: set[str] = set()  # experiments that somebody wanted to pause, freeze, end or edit
         self.marks: dict[int, bytes] = {}  # by entry, the state that some server had after it
         self.losses = 0  # how often history was lost
         self._lost: list[tuple[int, Entry]] = []  # entries that were lost, with the number of the loss
@@ -73,13 +76,27 @@ class Model:
             require(entry.at <= now + SKEW, f"an entry is dated {entry.at - now} us ahead")
             require(entry.at >= since - SKEW, f"an entry is dated {since - entry.at} us before its server began it")
             if entry.kind is EntryKind.EXPIRED:
-                created = self._database.entries[entry.experiment]
-                wait = round((stored_settings(created.body or b"").reward_wait or 0) * MICROSECONDS)
-                left = (entry.decided_at or 0) + wait - now
+                assert self.writer.engine is not None  # it ends waits by what it has read
+                known = self._operated(entry.experiment, self.writer.engine.fold.seq)
+                left = (entry.decided_at or 0) + (known.wait or 0) - now
                 require(left <= SKEW, f"the wait of decision {entry.decision} ends {left} us early")
+                require(entry.value == known.default, f"the wait of {entry.decision} ends with {entry.value}")
             if entry.kind is EntryKind.DECIDED:
                 seen = entry.seen or 0
                 require(seen <= self._database.settled(), f"a decision has seen entry {seen}, which is not settled")
+                self._check_drawn(entry, self._operated(entry.experiment, seen))
+
+    def _operated(self, experiment: int, until: int) -> Operated:
+        return operated(self._database.of_experiment(experiment, 0, 10**9, EVENTS), until)
+
+    def _check_drawn(self, entry: Entry, known: Operated) -> None:
+        """Nothing is decided in a pause, and while one option is shown to all, it is shown to all."""
+        require(known.can_decide, f"a decision was drawn from a state after {entry.seen} that makes none: {known}")
+        is_aside = entry.policy in (2, 3)
+        require(is_aside == (known.shown is not None), f"{entry} does not fit {known}")
+        if is_aside:
+            require(known.arms[entry.arm or 0] == known.shown and entry.probability == 1, f"{entry} shows {known}")
+            require((entry.policy == 3) == known.has_ended, f"{entry} has another policy than {known}")
 
     def _committed(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
@@ -197,6 +214,8 @@ class Model:
                     self.sent_for.setdefault(_name_of(report), []).append(report)
         elif isinstance(request, Close):
             self.closing.add(request.name)
+        elif isinstance(request, Operate):
+            self.operating.add(request.name)
 
     def answered(self, call: Call, result: Result, since: int, losses: int) -> None:
         """A server has answered, and whoever hears it relies on it.
@@ -215,18 +234,20 @@ class Model:
             for report, status in zip(call.request.reports, result, strict=True):
                 self._told(report, status, lost, since)
         else:
-            assert isinstance(call.request, Create | ChangeArms | Close)
-            is_there = self._is_done(call.request)
+            assert isinstance(call.request, Create | ChangeArms | Close | Operate)
+            is_there = self._is_done(call.request, result)
             require(is_there or lost, f"{call.request} was acknowledged but is not in the journal")
             if isinstance(call.request, Create) and is_there:
                 self.created.setdefault(call.request.settings.name, self._clock())
 
-    def _is_done(self, request: Create | ChangeArms | Close) -> bool:
+    def _is_done(self, request: Create | ChangeArms | Close | Operate, result: Result) -> bool:
         """Whether the journal has what was asked for."""
         name = request.settings.name if isinstance(request, Create) else request.name
         events = self._database.of_experiment(self._database.names.get(name, 0), 0, 10**9, EVENTS)
         if isinstance(request, Create):
             return bool(events)
+        if isinstance(request, Operate):
+            return not result[1] or any(_is_of(request, one) for one in events)  # type: ignore[index]
         if isinstance(request, Close):
             return any(one.kind is EntryKind.CLOSED for one in events)
         created = [stored_settings(one.body or b"").arms for one in events if one.kind is EntryKind.CREATED]
@@ -242,9 +263,13 @@ class Model:
         is_fine = {
             "unavailable": True,
             "failed": name == CURSED,
-            "not_found": isinstance(request, ChangeArms) or (is_new and not isinstance(request, Tell)),
-            "conflict": (name in self.closing and isinstance(request, Ask | ChangeArms)) or self._is_retired(request),
-            "invalid": isinstance(request, ChangeArms) or (isinstance(request, Ask) and self._is_broken(request)),
+            "not_found": isinstance(request, ChangeArms | Operate) or (is_new and not isinstance(request, Tell)),
+            "conflict": (
+                (name in self.closing or name in self.operating) and isinstance(request, Ask | ChangeArms | Operate)
+            )
+            or self._is_retired(request),
+            "invalid": isinstance(request, ChangeArms | Operate)
+            or (isinstance(request, Ask) and self._is_broken(request)),
         }
         require(is_fine.get(kind), f"{request} was refused: {refusal.detail}")
 
@@ -376,6 +401,15 @@ class Truth:
                 self._fold.apply([entry])
                 self._states[entry.seq] = state_of(self._fold)
         return self._states.get(fold.seq) == state_of(fold)
+
+
+def _is_of(request: Operate, entry: Entry) -> bool:
+    """Whether an event is what was asked for."""
+    if entry.kind is not EntryKind.OPERATED or (entry.drawn or b"").decode() != request.by:
+        return False
+    done = msgspec.json.decode(entry.body or b"", type=Operation)
+    is_arm = request.operation.arm is None or done.arm == request.operation.arm
+    return done.event == request.operation.event and is_arm and done.settings == request.operation.settings
 
 
 def _is_said(report: OutcomeReport, answer: ReportStatus, entry: Entry) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import patch
 
@@ -12,6 +13,7 @@ from belated.serve.domain.entries import Entry, EntryKind, with_seq
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.fold import Fold, restore
 from belated.serve.domain.history import Place
+from belated.serve.domain.operating import Operation, Operations, Policy
 from belated.serve.engine import applied as applied_module
 from belated.serve.engine import asking as asking_module
 from belated.serve.engine import drawing, feedback
@@ -312,5 +314,21 @@ def new_experiments_of_others_are_unknown() -> Iterator[Any]:
 
 
 @mutant
+def a_pause_is_forgotten() -> Iterator[Any]:
+    apply = Operations.apply
+
+    def forget(self: Operations, operation: Operation, arms: list[str]) -> None:
+        if operation.event != "paused":
+            apply(self, operation, arms)
+
+    yield patch.object(Operations, "apply", forget)
+
+
+@mutant
+def frozen_decisions_have_no_mark() -> Iterator[Any]:
+    yield patch.object(drawing, "Policy", SimpleNamespace(FROZEN=None, WINNER=None, HOLDOUT=Policy.HOLDOUT))
+
+
+@mutant
 def a_closed_experiment_decides() -> Iterator[Any]:
-    yield patch.object(asking_module, "find_running", find)
+    yield patch.object(asking_module, "find_deciding", find)

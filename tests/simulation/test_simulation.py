@@ -17,6 +17,7 @@ EVENTS = (
     "expired",
     "arms",
     "closed",
+    "operated",
     "commits without a client",
     "hidden",
     "refused as failed",

@@ -4,11 +4,16 @@ import numpy as np
 
 from belated.serve.domain.entries import EntryKind
 from belated.serve.domain.messages import Decided, OutcomeReport
-from belated.serve.domain.settings import OutcomeChoice
+from belated.serve.domain.operating import Edit, Operation
+from belated.serve.domain.settings import ArmChange, OutcomeChoice
+from belated.serve.engine.requests import Operate
 from tests.support.engines import Driven, informed
 
+__all__ = ["ArmChange"]
+
 NAMES = ("waiting", "patient")
-KINDS = set(EntryKind) - {EntryKind.CLOSED, EntryKind.BASE, EntryKind.REMOVED}  # what a long history has
+RARE = {EntryKind.CLOSED, EntryKind.BASE, EntryKind.REMOVED, EntryKind.OPERATED}
+KINDS = set(EntryKind) - RARE  # what a long history has
 WORDS = {"waiting": "reward", "patient": "loss"}
 
 
@@ -54,3 +59,30 @@ def change_an_arm(driven: Driven, name: str, generator: np.random.Generator, few
         driven.change(name, retire=(active[generator.integers(len(active))],))
     else:
         driven.change(name, add=tuple(arm for arm in ["abcdef"[generator.integers(6)]] if arm not in active))
+
+
+def an_operation(generator: np.random.Generator, arms: list[str]) -> Operation:
+    """Pause, resume, freeze, unfreeze or edit. Some of it is impossible, and is refused."""
+    arm = arms[generator.integers(len(arms))]
+    match generator.choice(["paused", "resumed", "frozen", "unfrozen", "edited"], p=[0.1, 0.3, 0.1, 0.2, 0.3]):
+        case "frozen":
+            return Operation("frozen", arm)
+        case "edited":
+            edits = [
+                Edit(floor=float(generator.uniform(0, 0.3))),
+                Edit(holdout=float(generator.choice([0.0, 0.25])), control=None),
+                Edit(holdout=0.3, control=arm),
+                Edit(reward_wait=float(generator.uniform(10, 60))),
+                Edit(default_outcome=float(generator.random())),
+                Edit(description=arm),
+            ]
+            return Operation("edited", settings=edits[generator.integers(len(edits))])
+        case event:
+            return Operation(str(event))  # type: ignore[arg-type]
+
+
+def operate_somehow(driven: Driven, name: str, generator: np.random.Generator) -> str:
+    """Operate an experiment. Returns what was tried."""
+    operation = an_operation(generator, driven[name].arms)
+    driven.do(Operate(name, operation, "4f2a"))
+    return operation.event

@@ -17,7 +17,7 @@ from belated.serve.store.bases import is_removed_by
 from belated.serve.store.journal import NO_MARK, Aliased, Base, Conflict, Journal, Key, Removal, Requested
 
 OUTCOMES = (EntryKind.REPORTED, EntryKind.EXPIRED, EntryKind.LATE, EntryKind.AMENDED, EntryKind.REMOVED)
-EVENTS = (EntryKind.CREATED, EntryKind.ARMS, EntryKind.CLOSED)
+EVENTS = (EntryKind.CREATED, EntryKind.ARMS, EntryKind.CLOSED, EntryKind.OPERATED)
 
 
 @final

@@ -86,7 +86,8 @@ def open_round(clock: Record, policies: Policies, arm: int, probability: float) 
     if not has_rates(clock, policies):
         return
     policy = policies[min(CAREFUL, policies.shape[0] - 1)]
-    clock.any_charge = min(clock.any_charge + clock.any_step + stability(policies, clock.alpha, clock.beta), UNKNOWN)
+    own = stability(policies, clock.alpha, clock.beta, clock.mixed) + clock.mix_cost
+    clock.any_charge = min(clock.any_charge + clock.any_step + own, UNKNOWN)
     clock.any_step = min(clock.any_step + _weight(clock, policy, arm) / probability, UNKNOWN)
     policy[OPEN, arm] = min(policy[OPEN, arm] + 1 / probability, UNKNOWN)
 

@@ -25,11 +25,15 @@ def is_only_shadow(policies: Policies) -> bool:
 
 
 @compiled
-def stability(policies: Policies, alpha: float, beta: float) -> float:
-    """k / (alpha sqrt(k) + 2 beta), what a round decided with these rates costs by itself."""
+def stability(policies: Policies, alpha: float, beta: float, mixed: float) -> float:
+    """k / (alpha sqrt(k) + 2 beta), what a round decided with these rates costs by itself.
+
+    It is divided by the share of the decisions that comes from the tuning (docs/theory/mixing.md).
+    """
     n_arms: int = policies.shape[2]
     entropy = 0.0 if has_shadow(policies) else beta  # a shadow may play any beta from 0 to beta_t
-    return min(1.0, n_arms / (alpha * math.sqrt(n_arms) + 2 * entropy))
+    own = n_arms / (alpha * math.sqrt(n_arms) + 2 * entropy)
+    return min(1.0, own / (1 - mixed)) if mixed < 1 else 1.0
 
 
 @compiled

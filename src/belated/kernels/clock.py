@@ -50,6 +50,12 @@ CLOCK = np.dtype(
         ("any_charge", np.float64),  # what the rounds have cost for any delays (any_delays.py)
         ("any_step", np.float64),  # what the next decision pays for the missing rounds
         ("any_start", np.int64),  # counted from the round after this one
+        ("even", np.float64),  # learner/mixing.py: arm i is drawn with even + (1 - mixed) x_i
+        ("mixed", np.float64),
+        ("control_share", np.float64),  # and the control with so much more
+        ("control", np.int64),
+        ("mix_cost", np.float64),  # what a decision loses by that at most
+        ("mix_charge", np.float64),  # what all have lost by it at most
         ("shadow", SHADOW),  # all zero without a shadow
         ("means", MEANS),  # all zero without a policy on means
         ("rows", np.int64),  # rows of the ledger in use
@@ -124,7 +130,9 @@ def enter(
     row.arm = arm
     row.probability = probability
     row.bold_advantage = advantage
-    row.base = clock.drift - stability(policies, clock.alpha, clock.beta)
+    row.base = clock.drift - stability(policies, clock.alpha, clock.beta, clock.mixed)
+    clock.charge += clock.mix_cost
+    clock.mix_charge += clock.mix_cost
     if has_means(policies):
         row.centre = centre(clock)
         policies[ON_MEANS, MISSING, arm] += 1

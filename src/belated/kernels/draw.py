@@ -48,3 +48,12 @@ def draw(x: Floats, cdf: Floats, uniform: float) -> int:
         if reached > target:
             break
     return arm
+
+
+@compiled
+def draw_mixed(x: Floats, cdf: Floats, mixed: float, uniform: float) -> int:
+    """The arm at `uniform` of mixed / k + (1 - mixed) x. The first part of [0, 1) is for the even share."""
+    n_arms: int = x.shape[0]
+    if uniform < mixed:
+        return min(int(uniform / mixed * n_arms), n_arms - 1)
+    return draw(x, cdf, (uniform - mixed) / (1 - mixed))

@@ -82,6 +82,13 @@ def has_means(policies: Policies) -> bool:
 
 
 @compiled
+def chance(clock: Record, arm: int, x: float) -> float:
+    """The probability with which an arm is drawn, where `x` is that of the tuning (learner/mixing.py)."""
+    more = clock.control_share if arm == clock.control else 0.0
+    return float(clock.even + (1 - clock.mixed) * x + more)
+
+
+@compiled
 def centre(clock: Record) -> float:
     """c_s for the decision that is made now. The mean of the losses reported so far."""
     return float(clock.suffered / clock.reported) if clock.reported > 0 else 0.5
@@ -113,7 +120,7 @@ def _hear(clock: Record, policies: Policies, arm: int, reported: int, t: int) ->
     The draws since the last solve are counted at the next one. Those up to now are taken off in advance.
     """
     means = policies[ON_MEANS]
-    since_solve = (t - clock.means.solved + 1) * policies[clock.shadow.played, X, arm]
+    since_solve = (t - clock.means.solved + 1) * chance(clock, arm, policies[clock.shadow.played, X, arm])
     draws: float = means[DRAWN, arm] + since_solve
     means[DRAWN, arm] = -since_solve
     means[MARK, arm] = reported
@@ -126,7 +133,7 @@ def _count_draws(clock: Record, means: Floats, x: Floats, t: int) -> None:
     draws, patience = t - clock.means.solved, _patience(clock)
     clock.means.solved = t
     for i in range(x.shape[0]):
-        means[DRAWN, i] += draws * x[i]
+        means[DRAWN, i] += draws * chance(clock, i, x[i])
         if means[DRAWN, i] <= patience:
             means[MARK, i] = clock.reported
 
@@ -338,7 +345,7 @@ def _learn_in_stage(
         policies[j, LOSSES, arm] += estimate
     if is_centred:
         for i in range(policies.shape[2]):  # by the probabilities of now, because those of then are not kept
-            if policies[ON_MEANS, X, i] * age < SURE:
+            if chance(clock, i, policies[ON_MEANS, X, i]) * age < SURE:
                 policies[BOLD, LOSSES, i] -= centred
                 policies[CAREFUL, LOSSES, i] -= centred
 
@@ -361,7 +368,8 @@ def learn(
     t decisions have been made, the last with the backlog D_t.
     """
     state, means = clock.means, policies[ON_MEANS]
-    _add_to_lead(clock, means, arm, probability, centred, loss, allowance(means.shape[1], t, backlog))
+    allowed = allowance(means.shape[1], t, backlog) + clock.mix_charge
+    _add_to_lead(clock, means, arm, probability, centred, loss, allowed)
     if state.stage > MEANS_STAGE and round > state.start:
         _learn_in_stage(clock, policies, round - state.start, arm, probability, centred, loss)
         measure(clock, loss, advantage)
@@ -420,7 +428,7 @@ def relearn(
     state.lowest = _lowest_estimate(policies[ON_MEANS])
     if not state.is_over:
         state.lead = clock.suffered + change - state.centres - state.lowest
-        state.is_over = state.lead > allowance(policies.shape[2], clock.round, clock.backlog)
+        state.is_over = state.lead > allowance(policies.shape[2], clock.round, clock.backlog) + clock.mix_charge
     if state.stage > MEANS_STAGE and round > state.start:
         if is_new:
             age = min(round, clock.round) - state.start

@@ -10,7 +10,7 @@ from belated.kernels.argmin import LARGEST_RATE, SMALLEST_RATE, X, argmin, poten
 from belated.kernels.charges import closed_charge, is_only_shadow, penalty, stability, step
 from belated.kernels.clock import count, enter, settle
 from belated.kernels.compiling import Policies, Record, Records, compiled
-from belated.kernels.draw import draw, normalise
+from belated.kernels.draw import draw, draw_mixed, normalise
 from belated.kernels.means import choose_stage, has_means
 from belated.kernels.shadow import CAREFUL, bold_advantage, choose, has_shadow
 
@@ -80,8 +80,13 @@ def decide(
     clock = clocks[0]
     if clock.rows == ledger.shape[0]:
         return 0, 0, 0.0
-    arm = draw(policies[clock.shadow.played, X], cdf, uniform)
-    probability = policies[clock.shadow.played, X, arm]
+    x = policies[clock.shadow.played, X]
+    if clock.mixed > 0:
+        arm = draw_mixed(x, cdf, clock.mixed, uniform)
+        probability = clock.even + (1 - clock.mixed) * x[arm]
+    else:
+        arm = draw(x, cdf, uniform)
+        probability = x[arm]
     _write_down(clock, ledger, policies, patience, arm, probability)
     return clock.round, arm, probability
 
@@ -166,7 +171,8 @@ def enter_more_stale(
     """
     clock, is_given = clocks[0], bold_advantages.shape[0] > 0
     cost = step(policies.shape[2], is_only_shadow(policies), alpha, beta - dip)
-    excess = max(0.0, stability(policies, alpha, beta) - stability(policies, clock.alpha, clock.beta))
+    own = stability(policies, alpha, beta, clock.mixed)
+    excess = max(0.0, own - stability(policies, clock.alpha, clock.beta, clock.mixed))
     for i in range(arms.shape[0]):
         count(clock, ledger, patience, missed)
         advantage = bold_advantages[i] if is_given else bold_advantage(policies, arms[i], probabilities[i])

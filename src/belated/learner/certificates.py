@@ -63,7 +63,7 @@ def uncapped(clock: Any, policies: Floats) -> float:
 
 
 def _allowed(clock: Any, n_arms: int) -> float:
-    return kernels.allowance(n_arms, int(clock["round"]), int(clock["backlog"]))
+    return kernels.allowance(n_arms, int(clock["round"]), int(clock["backlog"])) + float(clock["mix_charge"])
 
 
 def without_alarm(clock: Any, n_arms: int) -> float:

@@ -16,6 +16,7 @@ from belated.kernels.means import COUNT, DRAWN, LOST, MARK, MISSING
 from belated.learner import certificates
 from belated.learner.arms import Arms
 from belated.learner.certificates import Arrays, Measured
+from belated.learner.mixing import as_floor
 from belated.learner.state import ROUND, State, Stretch, blank, blank_bets, blank_ledger, has_means
 
 HEAD_START = 20.0  # the most an arm may be behind at the start of a stretch, and by which the guarantee grows
@@ -24,6 +25,7 @@ HEAD_START = 20.0  # the most an arm may be behind at the start of a stretch, an
 def add_and_retire(state: State, add: Any, retire: Any) -> None:
     """Change the arms by what they are called. Callers hold the lock."""
     now, then = state.arms.all, state.arms.changed(add, retire)
+    as_floor(state.mix.floor, then.n)
     if then.all != now:
         places = {arm: index for index, arm in enumerate(then.all)}
         change(state, then, {index: places[arm] for index, arm in enumerate(now) if arm in places})
@@ -49,10 +51,17 @@ def change(state: State, arms: Arms, moved: dict[int, int]) -> None:
     state.begin(arms, clock, policies, blank_ledger(), blank_bets(arms.n), stretch)
 
 
+def assume(state: State, provisional: float) -> None:
+    """Count open decisions with another loss, or with NOT_PROVISIONAL. Callers hold the lock."""
+    state.provisional = provisional
+    if state.has_means:  # a single arm has none yet
+        state.clock["means"]["provisional"] = provisional
+
+
 def _draws_since_solve(state: State) -> Floats:
     """How often each arm was drawn since the last solve, by the probabilities."""
     clock = state.clock[0]
-    return np.asarray((clock["round"] + 1 - clock["means"]["solved"]) * state.policies[state.played, kernels.X])
+    return np.asarray((clock["round"] + 1 - clock["means"]["solved"]) * state.drawn)
 
 
 def _head_starts(losses: Floats, moved: dict[int, int], n_arms: int) -> Floats:

@@ -16,6 +16,7 @@ from belated.kernels.means import COUNT, SUM
 from belated.learner import changes, rounds, snapshots
 from belated.learner.arms import parse_arms
 from belated.learner.decisions import Arm, Decision, as_decision, as_round
+from belated.learner.mixing import Mix, as_floor
 from belated.learner.outcomes import OutcomeRange, as_outcomes, loss_in, loss_of
 from belated.learner.rounds import ask as draw
 from belated.learner.state import (
@@ -49,6 +50,7 @@ class Status(NamedTuple):
     means: Floats | None  # the mean loss from 0 to 1 of these reports, NaN for an arm without one
     waiting: Integers  # open decisions for each arm
     open_cost: float  # what decisions without a report add to the measured certificate
+    floor: float  # the probability that every arm has at least
 
 
 POLICIES = ("bold", "careful", "means")  # the rows of a learner's policies
@@ -68,6 +70,7 @@ class FTRL(Generic[Arm]):
     outcomes:    the range of outcomes in your own units. Without it losses and rewards go from 0 to 1
     provisional: the outcome that an open decision counts with until its report comes, such as "no sale". It is a loss
                  from 0 to 1, or an outcome in the units of the range. None means that it does not count yet
+    floor:       the probability that every arm has at least, in every decision (docs/theory/mixing.md)
 
     >>> learner = FTRL(["blue", "green"], seed=1)
     >>> decision = learner.ask()
@@ -88,6 +91,7 @@ class FTRL(Generic[Arm]):
         refresh: int = 1,
         outcomes: OutcomeRange | None = None,
         provisional: float | None = None,
+        floor: float = 0.0,
     ) -> None: ...
     @overload
     def __init__(
@@ -99,6 +103,7 @@ class FTRL(Generic[Arm]):
         refresh: int = 1,
         outcomes: OutcomeRange | None = None,
         provisional: float | None = None,
+        floor: float = 0.0,
     ) -> None: ...
     def __init__(
         self,
@@ -109,6 +114,7 @@ class FTRL(Generic[Arm]):
         refresh: int = 1,
         outcomes: OutcomeRange | None = None,
         provisional: float | None = None,
+        floor: float = 0.0,
     ) -> None:
         parsed, rule, every = parse_arms(arms), as_tuning(tuning), whole_number("refresh", refresh, 1)
         generator = np.random.default_rng(None if seed is None else whole_number("seed", seed, 0, math.inf))
@@ -118,7 +124,8 @@ class FTRL(Generic[Arm]):
             raise InvalidInput(f"only Means() takes provisional outcomes, got the tuning {rule!r}. Leave one out")
         clock, policies = blank(parsed.n, rule, assumed)
         arrays = clock, policies, blank_ledger(), blank_bets(parsed.n)
-        self._state = State(parsed, rule, every, units, assumed, *arrays, generator, [], first_stretch(parsed.n))
+        mix = Mix(as_floor(floor, parsed.n))
+        self._state = State(parsed, rule, every, units, assumed, *arrays, generator, [], first_stretch(parsed.n), mix)
 
     @property
     def n_arms(self) -> int:
@@ -157,8 +164,9 @@ class FTRL(Generic[Arm]):
             means = np.divide(sums, counts, out=np.full(len(arms), math.nan), where=counts > 0)
             losses = policies[kernels.ON_MEANS, kernels.LOSSES] + float(clock["means"]["centres"])
         assumed = None if state.provisional == NOT_PROVISIONAL else state.provisional
-        settings = arms, state.tuning, state.refresh, state.outcomes, assumed
-        return Status(*settings, plays, alpha, beta, int(clock["backlog"]), losses, reports, means, waiting, open_cost)
+        backlog, settings = int(clock["backlog"]), (arms, state.tuning, state.refresh, state.outcomes, assumed)
+        told = losses, reports, means, waiting
+        return Status(*settings, plays, alpha, beta, backlog, *told, open_cost, state.mix.floor)
 
     def __repr__(self) -> str:
         state = self._state
@@ -166,6 +174,7 @@ class FTRL(Generic[Arm]):
         settings = f"arms={arms!r}, tuning={state.tuning!r}, refresh={state.refresh}"
         settings += "" if state.outcomes is None else f", outcomes={state.outcomes!r}"
         settings += "" if state.provisional == NOT_PROVISIONAL else f", provisional={self._provisional_outcome()!r}"
+        settings += "" if state.mix.floor == 0 else f", floor={state.mix.floor!r}"
         return f"FTRL({settings}): round {self.round}, {self.outstanding} outstanding"
 
     def _provisional_outcome(self) -> float:
@@ -270,7 +279,7 @@ class FTRL(Generic[Arm]):
 
         Give names to add, or how many if arms have numbers. A number is never given again. Arms that stay keep what was
         learned, and reports of earlier decisions still teach them. The certificates add up over the stretches between
-        changes (docs/theory/means.md).
+        changes (docs/theory/means.md). With a floor there may be at most 1 / floor arms.
 
         >>> learner = FTRL(["blue", "green"], seed=1)
         >>> learner.change_arms(add=["red"], retire=["blue"])
@@ -283,8 +292,7 @@ class FTRL(Generic[Arm]):
     def distribution(self) -> Floats:
         """The probability of each arm in the coming round. Changes nothing."""
         with self._state.lock:
-            policies, played = rounds.coming_policies(self._state)
-        return np.array(policies[played, kernels.X])
+            return rounds.coming_distribution(self._state)
 
     def certificate(self, delays: Literal["fixed", "any"] = "fixed") -> float:
         """A number that the mean regret over runs provably does not exceed. Losses are fixed in advance.

@@ -9,6 +9,7 @@ from belated import kernels
 from belated.arrays import Floats, Integers
 from belated.errors import DuplicateReport, InvalidInput, UnknownRound
 from belated.learner.decisions import Decision
+from belated.learner.mixing import drawn_from
 from belated.learner.state import BACKLOG, COUNTED, LATE, LEFT, ROUND, State
 from belated.proper import proper_rates
 
@@ -221,6 +222,12 @@ def amend_earlier(state: State, round: int, arm: int, old: float, new: float) ->
         is_new = old == kernels.NO_LOSS
         kernels.relearn_earlier(state.clock[0], state.policies, arm, new - max(0.0, old), int(is_new))
     return 0
+
+
+def coming_distribution(state: State) -> Floats:
+    """The probability of each arm in the coming round."""
+    policies, played = coming_policies(state)
+    return np.array(drawn_from(state.clock[0], policies[played, kernels.X]))
 
 
 def coming_policies(state: State) -> tuple[Floats, int]:

@@ -11,6 +11,7 @@ from belated import kernels, tunings
 from belated.arrays import Floats
 from belated.errors import ImproperRule, InvalidInput, SnapshotError
 from belated.learner.arms import Arms, parse_arms
+from belated.learner.mixing import NO_CONTROL, NO_MIX, SLACK, Mix
 from belated.learner.outcomes import OutcomeRange
 from belated.learner.state import (
     NOT_PROVISIONAL,
@@ -25,7 +26,7 @@ from belated.learner.state import (
 from belated.tunings import Means, Tuning
 
 FORMAT = "belated.FTRL"
-VERSION = 6
+VERSION, MIXED_VERSION = 6, 7  # of a snapshot without a mix, which older releases read too, and with one
 KEPT_FIELDS = (  # of the clock; the others follow from the ledger
     *("round", "left", "solves", "backlog", "skipped", "alpha", "beta"),
     *("drift", "charge", "base", "late_base", "capped", "reported", "suffered", "peak_uncharged"),
@@ -51,9 +52,10 @@ def encode(state: State, *, is_packed: bool = False) -> dict[str, Any]:
     """
     state.compact()
     used = state.ledger[: int(state.clock["rows"][0])]
+    mixed = _encode_mix(state)
     return {
         "format": FORMAT,
-        "version": VERSION,
+        "version": MIXED_VERSION if mixed else VERSION,
         "arms": list(state.arms.names) or state.n_arms,
         **({"arms_ever": state.arms.born} if state.arms.born else {}),
         "tuning": _encode_tuning(state.tuning),
@@ -69,10 +71,17 @@ def encode(state: State, *, is_packed: bool = False) -> dict[str, Any]:
         **({"means": _encode_means(state)} if state.has_means else {}),
         **({"stretch": _encode_stretch(state.stretch)} if state.offset else {}),
         **({} if state.provisional == NOT_PROVISIONAL else {"provisional": state.provisional}),
+        **mixed,
         "generator": _encode_generator(state.generator),
         "uniforms": list(state.uniforms),
         "bets": state.bets.tolist(),
     }
+
+
+def _encode_mix(state: State) -> dict[str, Any]:
+    """What is mixed into the distribution, and what it has cost. Nothing if nothing ever was."""
+    charge = state.clock["mix_charge"][0].item()
+    return {"mix": {**state.mix._asdict(), "charge": charge}} if state.mix != NO_MIX or charge else {}
 
 
 def _columns(policies: Floats) -> list[str]:
@@ -111,9 +120,10 @@ def decode(data: Any, tuning: Tuning | None = None) -> State:
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         hint = ". Pass the result of json.loads" if isinstance(data, str | bytes) else ""
         raise SnapshotError(f"not a snapshot of a learner: expected a dict with format {FORMAT!r}{hint}")
-    if type(data.get("version")) is not int or data["version"] != VERSION:
+    version = MIXED_VERSION if "mix" in data else VERSION
+    if type(data.get("version")) is not int or data["version"] != version:
         raise SnapshotError(
-            f"the snapshot has version {data.get('version')!r}, but this release reads version {VERSION}. "
+            f"the snapshot has version {data.get('version')!r}, but this release reads version {version}. "
             "Restore it with the release that wrote it, or enter your records into a new learner with record and tell"
         )
     try:
@@ -152,11 +162,26 @@ def _decode(data: dict[str, Any], tuning: Tuning | None) -> State:
             policies[kernels.ON_MEANS, row] = _array(name, means[name], np.dtype(float), arms.n)
     uniforms = _array("uniforms", data["uniforms"], np.dtype(float), len(data["uniforms"])).tolist()
     outcomes = OutcomeRange(**_dictionary(data, "outcomes")) if "outcomes" in data else None
+    mix, clock["mix_charge"] = _decode_mix(data, arms.n)
     _check(clock[0], ledger[:rows], policies, tuning, refresh, uniforms)
     _derive(clock[0], ledger[:rows])
     generator = _decode_generator(data["generator"])
     settings, stretch = (arms, tuning, refresh, outcomes, provisional), _decode_stretch(data, arms.n)
-    return State(*settings, clock, policies, ledger, _decode_bets(data["bets"], arms.n), generator, uniforms, stretch)
+    bets = _decode_bets(data["bets"], arms.n)
+    return State(*settings, clock, policies, ledger, bets, generator, uniforms, stretch, mix)
+
+
+def _decode_mix(data: dict[str, Any], n_arms: int) -> tuple[Mix, float]:
+    if "mix" not in data:
+        return NO_MIX, 0.0
+    given = _dictionary(data, "mix")
+    names = ("floor", "holdout", "charge")
+    floor, holdout, charge = [_array(name, [given[name]], np.dtype(float), 1).item() for name in names]
+    control = _integer(given, "control")
+    most, is_control = float(data["clock"]["round"]), NO_CONTROL <= control < n_arms
+    if not (0 <= floor * n_arms <= 1 + SLACK and 0 <= holdout < 1 and is_control and 0 <= charge <= most):
+        raise SnapshotError("the snapshot is damaged: mix is out of range or contradicts the rest")
+    return Mix(floor, holdout, control), charge
 
 
 def _decode_bets(values: Any, n_arms: int) -> Floats:
@@ -259,7 +284,8 @@ def _derive(clock: Any, ledger: Any) -> None:
 
 
 def _largest_charge(clock: Any, n_arms: int, tuning: Tuning) -> float:
-    """1 a round. A stale one may cost 2 more, 1 for each round it missed, and a fall of beta. An alarm adds a lead.
+    """1 a round, and 1 for a mix. A stale one may cost 2 more, 1 for each round it missed, and a fall of beta.
+    An alarm adds a lead.
 
     A stale one may have had a larger beta than any that was played here, but not than with all rounds outstanding.
     """
@@ -268,7 +294,7 @@ def _largest_charge(clock: Any, n_arms: int, tuning: Tuning) -> float:
     if n_arms > 1:
         backlog = max(0, int(clock["backlog"])) + n_rounds
         beta = max(beta, tuning.rates(n_arms, n_rounds + 1, n_rounds, backlog)[1])
-    return lead + n_rounds * (3 + n_rounds + beta * math.log(n_arms))
+    return lead + n_rounds * (4 + n_rounds + beta * math.log(n_arms))
 
 
 def _check(clock: Any, ledger: Any, policies: Floats, tuning: Tuning, refresh: int, uniforms: list[float]) -> None:

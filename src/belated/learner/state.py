@@ -11,6 +11,7 @@ import numpy as np
 from belated import kernels
 from belated.arrays import Floats, Integers
 from belated.learner.arms import Arms
+from belated.learner.mixing import NO_MIX, Mix, drawn_from, write_mix
 from belated.learner.outcomes import OutcomeRange
 from belated.proper import proper_patience
 from belated.tunings import Means, RootTuning, Shadow, Tuning
@@ -135,10 +136,11 @@ class State:
         generator: np.random.Generator,
         uniforms: list[float],
         stretch: Stretch,
+        mix: Mix = NO_MIX,
     ) -> None:
         self.tuning, self.refresh, self.outcomes = tuning, refresh, outcomes
         self.provisional = provisional  # the loss that an open decision counts with, or NOT_PROVISIONAL
-        self.discard = bool(tuning.discard)
+        self.mix, self.discard = mix, bool(tuning.discard)
         self.generator = generator
         self.uniforms = uniforms  # drawn ahead, in reverse order of use
         self.lock = RLock()
@@ -146,6 +148,7 @@ class State:
 
     def begin(self, arms: Arms, clock: Any, policies: Floats, ledger: Any, bets: Floats, stretch: Stretch) -> None:
         """Take these arrays for a stretch of rounds with the same arms, in one step that nothing can interrupt."""
+        write_mix(clock[0], self.mix, arms.n)
         cdf = np.empty(-(-arms.n // kernels.BLOCK))
         kernels.accumulate(policies[int(clock["shadow"]["played"][0]), kernels.X], cdf)
         patience = proper_patience(self.tuning, arms.n)
@@ -196,6 +199,16 @@ class State:
     def played(self) -> int:
         """The policy that decides."""
         return int(self.clock["shadow"]["played"][0])
+
+    @property
+    def drawn(self) -> Floats:
+        """The probability of each arm in the distribution in force."""
+        return drawn_from(self.clock[0], self.policies[self.played, kernels.X])
+
+    def set_mix(self, mix: Mix) -> None:
+        """Mix differently from the next decision on."""
+        self.mix = mix
+        write_mix(self.clock[0], mix, self.n_arms)
 
     @cached_property
     def recorders(self) -> tuple[Callable[..., int], Callable[..., int]]:

@@ -22,6 +22,7 @@ from belated.learner.arms import Arms
 from belated.learner.certificates import Measured
 from belated.learner.changes import Bets
 from belated.learner.ftrl import FTRL, check_plain, state_of
+from belated.learner.mixing import Mix, drawn_from
 from belated.learner.state import ROUND
 from belated.replicated.lag import DrawContext, Drawn, Lag, drawn_now, lag_since
 from belated.tunings import Tuning
@@ -129,14 +130,19 @@ class SharedLearner:
             policies, played = rounds.coming_policies(self._state)
             drawn = drawn_now(self._state.clock[0])
         careful = min(1, len(policies) - 1)
-        x, lead = policies[played, kernels.X].copy(), policies[0, kernels.X] - policies[careful, kernels.X]
+        x = drawn_from(self._state.clock[0], policies[played, kernels.X].copy())
+        lead = policies[0, kernels.X] - policies[careful, kernels.X]
         return DrawContext(x, np.divide(lead, x, out=np.zeros_like(x), where=x > 0), drawn)
+
+    @property
+    def mix(self) -> Mix:
+        """What is mixed into the distribution."""
+        return self._state.mix
 
     @property
     def in_force(self) -> Floats:
         """The distribution of the decisions entered last, if they were not stale. The next solve changes this view."""
-        played: Floats = self._state.policies[self._state.played, kernels.X]
-        return played
+        return self._state.drawn
 
     def freshness(self, seen: int) -> Freshness:
         """How old the state is that decisions with this `seen` were drawn from."""
@@ -265,11 +271,24 @@ class SharedLearner:
             arrays = state.clock, state.ledger, state.policies, state.bets
             kernels.amend(*arrays, round, index, chance, before, after, False)  # noqa: FBT003
 
-    def change_arms(self, seq: int, n_arms: int, moved: dict[int, int]) -> None:
-        """Go on with n_arms arms. `moved` has the new index of every arm that stays."""
+    def set_mix(self, seq: int, mix: Mix) -> None:
+        """Mix differently into the distribution of decisions that know this event."""
+        with self._state.lock:
+            self._state.set_mix(mix)
+        self._happened(seq)
+
+    def assume(self, seq: int, provisional: float) -> None:
+        """Count open decisions with another loss from now on, or with none. It needs a learner on means."""
+        with self._state.lock:
+            changes.assume(self._state, provisional)
+        self._happened(seq)
+
+    def change_arms(self, seq: int, n_arms: int, moved: dict[int, int], mix: Mix | None = None) -> None:
+        """Go on with n_arms arms. `moved` has the new index of every arm that stays, and `mix` that of its control."""
         state, kept_since = self._state, [seq] * n_arms
         with state.lock:
             had_means = state.has_means
+            state.mix = state.mix if mix is None else mix
             changes.change(state, Arms(n_arms), moved)
         if had_means and state.has_means:
             for before, now in moved.items():

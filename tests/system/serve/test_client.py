@@ -84,7 +84,7 @@ def public(cls: type) -> dict[str, inspect.Signature]:
 def test_both_clients_have_the_same_operations() -> None:
     assert public(Client) == public(AsyncClient)
     assert set(public(Client)) == {
-        *("__init__", "create_experiment", "experiment", "change_arms", "close_experiment"),
+        *("__init__", "create_experiment", "experiment", "change_arms", "close_experiment", "operate"),
         *("ask", "ask_for", "tell", "tell_batch", "amend", "close"),
     }
     for name in public(Client).keys() - {"__init__"}:

@@ -51,18 +51,21 @@ class World:
 
     def __init__(self, served: Served) -> None:
         self.served = served
-        for name in ("seeded", "closing"):
+        for name in ("seeded", "closing", "ending"):
             settings = {"name": name, "arms": ["blue", "green", "red"], "reward_wait": 3600}
             assert served.post("/v1/experiments", settings).status_code == 201
         made = served.post("/v1/experiments/seeded/decisions/batch", {"size": 500}).json()["decisions"]
         self.decisions = [one["decision_id"] for one in made]
         served.post("/v1/experiments/seeded/decisions", {"subject": SUBJECT}).raise_for_status()
+        ending = served.post("/v1/experiments/ending/decisions").json()["decision_id"]
+        assert served.post(f"/v1/decisions/{ending}/feedback", {"reward": 1}).status_code == 200
         config = SchemathesisConfig.from_dict({"seed": 1})
         self.schema = schemathesis.openapi.from_url(f"{served.url}/openapi.json", config=config)
 
     def use_existing(self, case: Any, decision: int) -> None:
         """Replace generated names and ids by existing ones."""
-        name = "closing" if case.operation.path.endswith("/close") else "seeded"  # others need it open
+        ends = {"close": "closing", "end": "ending"}  # others need it open
+        name = ends.get(case.operation.path.rpartition("/")[2], "seeded")
         known = {"name": name, "decision_id": self.decisions[decision]}
         for parameter in case.path_parameters or {}:
             case.path_parameters[parameter] = known[parameter]

@@ -15,8 +15,8 @@ DOCUMENT = (Path(__file__).parents[3] / "docs" / "service.md").read_text()
 
 
 def block(language: str, server: Served) -> str:
-    """The only block of this language, with the address of the test's service."""
-    [found] = re.findall(rf"```{language}\n(.*?)```", DOCUMENT, re.DOTALL)
+    """The first block of this language, with the address of the test's service."""
+    found, *_ = re.findall(rf"```{language}\n(.*?)```", DOCUMENT, re.DOTALL)
     return str(found).replace("http://127.0.0.1:8321", server.url)
 
 

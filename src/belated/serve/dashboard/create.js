@@ -8,6 +8,7 @@ export function prepareForm() {
   byId("add-option").addEventListener("click", () => addOption().focus());
   addOption();
   addOption();
+  byId("control").addEventListener("focus", () => offerControls(form));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     create(form);
@@ -24,6 +25,16 @@ function addOption() {
   return field;
 }
 
+/** Offer the options that were named so far. */
+function offerControls(form) {
+  const select = byId("control");
+  const chosen = select.value;
+  select.replaceChildren(select.options[0], ...namesIn(new FormData(form)).map((name) => el("option", { value: name }, name)));
+  select.value = chosen;
+}
+
+const namesIn = (said) => said.getAll("arm").map((arm) => arm.trim()).filter((arm) => arm !== "");
+
 function numberOrNull(text) {
   return text.trim() === "" ? null : Number(text);
 }
@@ -34,12 +45,16 @@ function described(form) {
   const wait = numberOrNull(said.get("wait"));
   return {
     name: said.get("name").trim(),
-    arms: said.getAll("arm").map((arm) => arm.trim()).filter((arm) => arm !== ""),
+    arms: namesIn(said),
     outcome: { lowest: Number(said.get("lowest")), highest: Number(said.get("highest")), better: said.get("better") },
     tuning: { name: said.get("tuning") },
     reward_wait: wait === null ? null : wait * Number(said.get("unit")),
     default_outcome: numberOrNull(said.get("default_outcome")),
     ...(said.get("several") === "" ? {} : { several: said.get("several") }),
+    ...(said.get("description").trim() && { description: said.get("description").trim() }),
+    ...(said.get("floor") && { floor: Number(said.get("floor")) / 100 }),
+    ...(said.get("holdout") && { holdout: Number(said.get("holdout")) / 100 }),
+    ...(said.get("control") && { control: said.get("control") }),
   };
 }
 

@@ -8,37 +8,43 @@ import { showDelays } from "/static/delays.js";
 import { showCosts } from "/static/costs.js";
 import { byId, writeTo, write } from "/static/dom.js";
 import { follow } from "/static/live.js";
+import { showGain } from "/static/gain.js";
 import { prepareManaging, showManaging } from "/static/manage.js";
+import { showEvents, showOperation } from "/static/operation.js";
 import { showReporting } from "/static/reporting.js";
 import { pathOf } from "/static/server.js";
 import { showStore } from "/static/store.js";
 import { showVerdict } from "/static/verdict.js";
-import { afterthoughts, count, favouriteWords, moment, plural, rules, total, tuning } from "/static/words.js";
+import { afterthoughts, count, favouriteWords, mixWords, moment, plural, rules, stateWord, total, tuning } from "/static/words.js";
 
 const name = decodeURIComponent(location.pathname.split("/")[2]);
 
 function show(experiment) {
   if (experiment.failure !== null) return showFailure(experiment.failure);
   byId("content").hidden = false;
+  const learned = { ...experiment, decisions: experiment.decisions - (experiment.aside?.decisions ?? 0) };
   showReporting(experiment);
-  showVerdict(experiment);
+  showVerdict(learned);
+  showOperation(experiment);
+  showGain(experiment);
   showSummary(experiment);
   showArchive(experiment);
   const drawing = drawnArms(experiment);
   const isClosed = experiment.closed_at !== null;
   write(byId("chosen-title"), isClosed ? "What was chosen at the end" : "What is chosen now");
   write(byId("bars-title"), isClosed ? "For the last decisions" : "For the next decision");
-  writeTo("favourite", favouriteWords(experiment));
-  byId("deciding").hidden = isClosed;
+  writeTo("favourite", favouriteWords(learned));
+  byId("deciding").hidden = isClosed && experiment.state !== "ended";
   showProbabilities(drawing);
   showHistory(drawing, experiment);
   write(byId("history-words"), chartWords(drawing, experiment));
   showEarnings(experiment);
   showDelays(experiment);
-  showCosts(experiment);
+  showCosts(learned);
   showStore(experiment);
   showCommands(experiment);
   showManaging(experiment);
+  showEvents(experiment);
 }
 
 function showSummary(experiment) {
@@ -49,8 +55,8 @@ function showSummary(experiment) {
   const ended = silent + (fallback === null ? experiment.removed : 0); // no outcome is assumed of what left the store
   const state = document.querySelector('[data-testid="state"]');
   state.hidden = false;
-  state.dataset.state = closed === null ? "running" : "closed";
-  write(state, closed === null ? "Running" : "Closed");
+  state.dataset.state = experiment.state;
+  write(state, stateWord(experiment.state));
   writeTo("decisions", count(decisions));
   writeTo("outstanding", count(outstanding));
   writeTo("reported", count(known));
@@ -61,14 +67,16 @@ function showSummary(experiment) {
     byId(id).style.flexGrow = value;
   }
   byId("shares").hidden = decisions === 0;
-  const started = `Started ${moment(experiment.created_at)}${closed === null ? "" : `, closed ${moment(closed)}`}.`;
+  const end = experiment.state === "ended" ? "ended" : "closed";
+  const started = `Started ${moment(experiment.created_at)}${closed === null ? "" : `, ${end} ${moment(closed)}`}.`;
   const changed = experiment.arm_changes;
   const changes = changed ? ` Options were changed ${changed === 1 ? "once" : plural(changed, "time")}.` : "";
-  writeTo("about", `${started} ${rules(experiment)}${changes} It learns with ${tuning(experiment.tuning.name)}.`);
+  writeTo("about", `${started} ${rules(experiment)}${changes} It learns with ${tuning(experiment.tuning.name)}. ${mixWords(experiment)}`.trim());
+  writeTo("description", experiment.description);
 }
 
 function showFailure(failure) {
-  for (const id of ["content", "missing", "next", "caveat", "judging"]) byId(id).hidden = true;
+  for (const id of ["content", "operation", "missing", "next", "caveat", "judging"]) byId(id).hidden = true;
   const state = document.querySelector('[data-testid="state"]');
   state.hidden = false;
   state.dataset.state = "failed";

@@ -4,7 +4,7 @@ import { byId, el, part, showEach, writeTo, write } from "/static/dom.js";
 import { prepareForm } from "/static/create.js";
 import { follow } from "/static/live.js";
 import { get } from "/static/server.js";
-import { count, moment, plural } from "/static/words.js";
+import { count, moment, plural, stateWord } from "/static/words.js";
 
 const FIRST_PAGE = "/v1/experiments?limit=100";
 let first = null; // kept current by the server
@@ -60,10 +60,8 @@ function createRow({ name }) {
 }
 
 function updateRow(row, experiment) {
-  const isClosed = experiment.closed_at !== null;
-  const state = experiment.failed ? "failed" : isClosed ? "closed" : "running";
-  part(row, "state").dataset.state = state;
-  write(part(row, "state"), { failed: "Failed", closed: "Closed", running: "Running" }[state]);
+  part(row, "state").dataset.state = experiment.state;
+  write(part(row, "state"), stateWord(experiment.state));
   write(part(row, "decisions"), count(experiment.decisions));
   write(part(row, "outstanding"), count(experiment.outstanding));
   write(part(row, "arms"), count(experiment.arms));

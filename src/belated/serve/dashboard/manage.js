@@ -1,6 +1,7 @@
-// Add or retire an option, or close the experiment. None can be undone, so each asks first.
+// Change the options or close the experiment. Each change asks first.
 
 import { byId, el, write } from "/static/dom.js";
+import { prepareOperating, showOperating } from "/static/operate.js";
 import { downloadWithKey, get, pathOf, post } from "/static/server.js";
 
 let active = [];
@@ -28,6 +29,7 @@ export function prepareManaging(name, show) {
   onSubmit("close", () => {
     change(`Close “${name}”? It will make no more decisions. All data is kept.`, "Close experiment", "/close", {});
   });
+  prepareOperating(name, onSubmit, change);
   byId("management").addEventListener("toggle", () => byId("management").open && current?.rest?.active && offerAll());
   for (const kind of ["csv", "parquet"]) {
     const link = byId(`export-${kind}`);
@@ -52,6 +54,7 @@ export function showManaging(experiment) {
   byId("is-closed").hidden = closed === null;
   const names = arms.filter((arm) => arm.active).map((arm) => arm.name);
   byId("retire").hidden = names.length + (rest?.active ?? 0) < 2; // one option must remain
+  showOperating(experiment, rest?.active && active.length > names.length ? active : names);
   if (!rest?.active) return offer(names);
   if (hasChanged && byId("management").open) offerAll();
 }
@@ -59,6 +62,7 @@ export function showManaging(experiment) {
 function offer(names) {
   if (JSON.stringify(names) === JSON.stringify(active)) return; // do not change a list that is open
   active = names;
+  showOperating(current, names);
   byId("retire").elements.option.replaceChildren(...names.map((name) => el("option", { value: name }, name)));
 }
 

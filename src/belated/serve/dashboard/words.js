@@ -99,6 +99,18 @@ export function rules({ outcome, reward_wait: wait, default_outcome: fallback, p
   return `${waits} ${provisional ? "Until it comes" : "After that"}, a missing outcome counts as ${total(fallback)}.`;
 }
 
+const STATES = { running: "Running", paused: "Paused", frozen: "Frozen", ended: "Ended", closed: "Closed", failed: "Failed" };
+
+export const stateWord = (state) => STATES[state] ?? state;
+
+/** What is mixed into the probabilities, in a few sentences. */
+export function mixWords({ floor, holdout }) {
+  const parts = [];
+  if (floor) parts.push(`Every option is shown in at least ${percent(floor)} of the decisions.`);
+  if (holdout) parts.push(`${percent(holdout.share)} of the decisions are held out.`);
+  return parts.join(" ");
+}
+
 /** The option that the next decision prefers, or null if none stands out. */
 function favourite({ arms, rest }) {
   const active = arms.filter((arm) => arm.probability !== null).sort((a, b) => b.probability - a.probability);
@@ -108,7 +120,9 @@ function favourite({ arms, rest }) {
 
 /** How often the favourite was chosen, and how likely it is chosen next. These are two facts. */
 export function favouriteWords(experiment) {
-  const { decisions, closed_at: closed } = experiment;
+  const { decisions, closed_at: closed, state, shown } = experiment;
+  if (shown !== null) return `Every decision shows ${shortened(shown)} now. Below is what learning would choose.`;
+  if (state === "paused") return "No decisions are made now. Below is what comes after the pause.";
   const first = favourite(experiment);
   if (decisions === 0) return "";
   if (!first) return closed ? "No option was clearly preferred." : "No option is clearly preferred yet.";

@@ -27,6 +27,7 @@ class EntryKind(IntEnum):
     CLOSED = 8  # no more decisions
     BASE = 9  # the state after the entry `seen` is in the store, so entries up to it may be removed
     REMOVED = 10  # the decision leaves the store before it has an outcome, so none will ever come
+    OPERATED = 11  # paused, resumed, frozen, unfrozen, ended or edited, as the body says
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -48,13 +49,14 @@ class Entry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     revision: int | None = None  # of an outcome or event, 0 for the first, then 1, 2, ... (old events have none)
     value: float | None = None  # of an outcome, in the experiment's own units
     old: float | None = None  # the value it replaces
-    body: bytes | None = None  # JSON, of CREATED, ARMS and CLOSED
-    drawn: bytes | None = None  # of a decision, its encoded Rest, needed if other servers wrote meanwhile
+    body: bytes | None = None  # JSON, of CREATED, ARMS, CLOSED and OPERATED
+    # of a decision, its encoded Rest, needed if other servers wrote meanwhile. Of an event, the key behind it
+    drawn: bytes | None = None
     alias: bytes | None = (
         None  # what callers call it, as a digest. The subject of a decision, the report_id of an outcome
     )
     parts: bytes | None = None  # of an outcome that several reports add up to, its encoded Parts
-    policy: int | None = None  # of a decision, who chose its probabilities. None means the learner
+    policy: int | None = None  # of a decision and its outcomes, who chose its probabilities. None means the learner
 
 
 class Found(NamedTuple):
@@ -74,6 +76,7 @@ class Drawings(NamedTuple):
     arms: Integers
     nonces: Integers
     seen: Integers  # 0 for none
+    policies: Integers  # 0 for none
     probabilities: Floats
 
     @classmethod
@@ -81,12 +84,21 @@ class Drawings(NamedTuple):
         """Return the columns of decisions."""
         ones = sorted(decisions, key=attrgetter("seq"))
         numbers = [
-            (one.seq, one.experiment, one.at, one.round or 0, one.arm or 0, one.nonce or 0, one.seen or 0)
+            (
+                one.seq,
+                one.experiment,
+                one.at,
+                one.round or 0,
+                one.arm or 0,
+                one.nonce or 0,
+                one.seen or 0,
+                one.policy or 0,
+            )
             for one in ones
         ]
-        seqs, experiments, at, rounds, arms, nonces, seen = np.array(numbers, np.int64).reshape(-1, 7).T
+        seqs, experiments, at, rounds, arms, nonces, seen, policies = np.array(numbers, np.int64).reshape(-1, 8).T
         chances = np.array([one.probability or 0.0 for one in ones])
-        return cls(seqs, experiments, at, rounds, arms, nonces, seen, chances)
+        return cls(seqs, experiments, at, rounds, arms, nonces, seen, policies, chances)
 
     def only(self, which: NDArray[np.bool_]) -> Self:
         """Return some of them."""

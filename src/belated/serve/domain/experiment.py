@@ -14,12 +14,14 @@ from belated.arrays import Floats
 from belated.kernels import GRID
 from belated.learner.changes import run_bound
 from belated.learner.ftrl import FTRL
+from belated.learner.mixing import Mix
 from belated.learner.outcomes import OutcomeRange
 from belated.replicated.shared_learner import SharedLearner
 from belated.serve.domain.entries import Entry, EntryKind, Rest, rest_of
 from belated.serve.domain.failures import Failure, failure_of, readable_settings
 from belated.serve.domain.observations import EDGES as DELAYS
 from belated.serve.domain.observations import Ages, Counts, History, bucket_of
+from belated.serve.domain.operating import Edit, Operation, Operations, Policy, edited, mix_of
 from belated.serve.domain.reporting import Comparison, Reporting
 from belated.serve.domain.settings import ArmChange, Settings, stored_settings
 from belated.serve.domain.timestamps import MICROSECONDS
@@ -44,7 +46,8 @@ class Look(NamedTuple):
 
 
 CONFIDENCE = 0.95
-KEPT = ("settings", "seq", "created_at", "closed_at", "arms", "counts", "revision", "era", "failure")  # after a failure
+KEPT = ("settings", "seq", "created_at", "closed_at", "arms", "counts", "revision", "era", "operations", "failure")
+"""What is left after a failure."""
 MANY_ARMS = 50  # so many that a look takes long
 CLOSE = 1e-9  # two releases may round a probability differently
 DEAREST = 1 / (
@@ -86,10 +89,13 @@ class Experiment:
         self.revision = 0  # of the last event
         # what replaced outcomes and decisions that missed a change of arms add to the learner's certificates
         self.more_proven, self.more_measured = 0.0, 0.0
+        self.operations = Operations(mixed_since=created.seq)
+        self.operations.note(created)
         self.shared = SharedLearner(self.settings.build_learner(), created.seq)
         self._looked: Look | None = None
         self._shared_blocks = set[int]()  # blocks of the evidence that a copy has, too
         self._begin_era(created.seq, list(range(len(self.arms))))
+        self._mix(created.seq)
         self.distribution()  # it fails now if it cannot decide
 
     def _begin_era(self, seq: int, arms: list[int]) -> None:
@@ -107,7 +113,8 @@ class Experiment:
     @property
     def is_deciding(self) -> bool:
         """Whether it still makes decisions."""
-        return self.closed_at is None and self.failure is None
+        state = self.operations.state
+        return self.failure is None and state != "paused" and (self.closed_at is None or state == "ended")
 
     def has_arm(self, arm: int) -> bool:
         """Whether this arm takes part now."""
@@ -116,6 +123,15 @@ class Experiment:
     def distribution(self) -> Floats:
         """Return the probabilities of the present arms for the next decision."""
         return self.learner.distribution()
+
+    def chances(self) -> dict[int, float]:
+        """Return the probability of each arm in the next decision. None has one while it is paused."""
+        match self.operations:
+            case Operations(state="paused"):
+                return {}
+            case Operations(arm=int(arm)):
+                return {arm: 1.0}
+        return dict(zip(self.era.arms, self.distribution().tolist(), strict=True))
 
     def apply(self, entries: list[Entry]) -> None:
         """Apply decisions drawn from one distribution, or any other single entry."""
@@ -126,6 +142,8 @@ class Experiment:
             self.apply_outcome(entries[0])
         elif kind is EntryKind.ARMS:
             self.change_arms(entries[0])
+        elif kind is EntryKind.OPERATED:
+            self.operate(entries[0])
         else:
             self.close(entries[0])
 
@@ -133,6 +151,10 @@ class Experiment:
         """Apply decisions drawn from one distribution."""
         first, era = entries[0], self._era_of(entries[0])
         seen = first.seen or 0
+        if Policy.is_aside(first):
+            self.operations.aside.decisions += len(entries)
+            self._count(entries)
+            return
         freshness = self.shared.freshness(seen)
         if self.counts.decisions + 1 >= self.history.next and era is self.era and not freshness.is_more:
             self._remember(first)
@@ -144,7 +166,9 @@ class Experiment:
                 rests = list(map(rest_of, entries))
             drawn, bold_advantages = rests[0].drawn if rests else None, [rest.bold_advantage for rest in rests]
             self.shared.enter(seqs, seen, local, probabilities, drawn, bold_advantages, freshness=freshness)
-            x = None if freshness.is_stale else self.shared.in_force.tolist()
+            is_mixed_anew = seen < self.operations.mixed_since
+            self.more_proven += len(entries) if is_mixed_anew else 0  # docs/theory/mixing.md
+            x = None if freshness.is_stale or is_mixed_anew else self.shared.in_force.tolist()
         else:  # its server did not know of the new arms, so each loses at most 1 and teaches nothing
             self.more_proven += len(entries)
             self.more_measured += len(entries)
@@ -153,9 +177,15 @@ class Experiment:
             self.chosen[entry.arm or 0] += 1
             if self.reporting is not None:
                 self.reporting.decide(entry.seq, entry.at, entry.arm or 0)
-            self.ages.opened(entry.at)
         era.decisions += len(entries)
-        self.counts.add(entries)  # last, so that a failure before has counted none of them
+        self.operations.decide(entries, self.settings.holdout or 0.0)
+        self._count(entries)
+
+    def _count(self, entries: list[Entry]) -> None:
+        """Count decisions, whoever has made them. Last, so that a failure before has counted none of them."""
+        for entry in entries:
+            self.ages.opened(entry.at)
+        self.counts.add(entries)
 
     def _enter(self, seqs: list[int], arms: list[int], probabilities: list[float], x: list[float] | None) -> None:
         """Add decisions to the evidence. `x` is their distribution, or None if they were drawn from older data.
@@ -189,6 +219,10 @@ class Experiment:
         outcomes, decided_at = self.outcomes, entry.decided_at or 0
         loss = None if entry.value is None else outcomes.loss(entry.value)
         before = None if entry.old is None else outcomes.loss(entry.old)
+        if Policy.is_aside(entry):
+            self.operations.set_aside(entry, loss, before)
+            self._close_wait(entry)
+            return
         if self._was_entered(entry):
             self._teach(entry, loss, before)
             self._charge(entry, loss, before)
@@ -199,6 +233,7 @@ class Experiment:
                 self.evidence.report(*drawn, loss)
             else:
                 self.evidence.amend(*drawn, before, loss)
+            self.operations.report(entry, self.settings.holdout or 0.0, loss, before)
         if entry.kind in (EntryKind.REPORTED, EntryKind.LATE):
             bucket = bucket_of(entry.at - decided_at)
             self.delays[bucket] += 1
@@ -207,6 +242,11 @@ class Experiment:
                 ends = self.expires_at(decided_at)
                 is_late = ends is not None and entry.at > ends
                 self.reporting.report(entry.decision or 0, entry.arm or 0, bucket, is_late=is_late)
+        self._close_wait(entry)
+
+    def _close_wait(self, entry: Entry) -> None:
+        """Count an outcome, and that its decision does not wait any more."""
+        decided_at = entry.decided_at or 0
         if entry.kind is EntryKind.REPORTED or entry.kind is EntryKind.REMOVED:
             self.ages.closed(decided_at)
         elif entry.kind is EntryKind.EXPIRED:
@@ -271,18 +311,61 @@ class Experiment:
         before, after = self.era.arms, sorted([arm for arm in self.era.arms if arm not in retired] + added)
         local = {arm: index for index, arm in enumerate(after)}
         moved = {index: local[arm] for index, arm in enumerate(before) if arm in local}
-        self.shared.change_arms(entry.seq, len(after), moved)
+        self.shared.change_arms(entry.seq, len(after), moved, self._mix_of(after))
         self.past.append(self.era)
         self._begin_era(entry.seq, after)
         self.evidence.change_arms(after, len(self.arms))
         self.history.next = self.counts.decisions + 1
         self.distribution()  # it fails now if it cannot decide between these arms
+        self._revise(entry)
+
+    def _revise(self, entry: Entry) -> None:
+        """Note an event that was applied."""
+        self.operations.note(entry)
         self.revision += 1
+
+    def _mix_of(self, arms: list[int]) -> Mix:
+        return mix_of(self.settings, [self.arms[arm] for arm in arms])
+
+    def _mix(self, seq: int) -> None:
+        """Draw with the present floor and holdout from this entry on."""
+        mix = self._mix_of(self.era.arms)
+        self.shared.set_mix(seq, mix)
+        self.operations.mixed_since = seq
+        self.operations.hold_out(seq, mix.holdout, self.evidence.assumed)
+
+    def operate(self, entry: Entry) -> None:
+        """Pause, resume, freeze, unfreeze, end or edit the experiment."""
+        operation, operations = msgspec.json.decode(entry.body or b"", type=Operation), self.operations
+        if operation.event == "edited":
+            self._edit(entry.seq, operation)
+        else:
+            operations.apply(operation, self.arms)
+        if operation.event == "ended" and self.closed_at is None:
+            self.closed_at = entry.at
+        self._revise(entry)
+
+    def _edit(self, seq: int, operation: Operation) -> None:
+        """Change settings. The new wait is that of all open decisions."""
+        before, operations = self.settings, self.operations
+        operations.original = operations.original or before
+        self.settings = after = edited(before, operation.settings or Edit())
+        if after.default_outcome != before.default_outcome and after.default_outcome is not None:
+            self.evidence.assumed = self.outcomes.loss(after.default_outcome)
+            self.reporting = None
+            if after.is_provisional:
+                self.shared.assume(seq, self.evidence.assumed)
+        mixed = ("floor", "holdout", "control")
+        if any((getattr(before, name) or None) != (getattr(after, name) or None) for name in mixed):
+            groups, since = operations.groups, operations.grouped_since
+            self._mix(seq)
+            if before.holdout == after.holdout and before.control == after.control:  # the groups are the same
+                operations.groups, operations.grouped_since = groups, since
 
     def close(self, entry: Entry) -> None:
         """Close the experiment. It still takes reports."""
         self.closed_at = entry.at
-        self.revision += 1
+        self._revise(entry)
 
     # -- failures -----------------------------------------------------------------------------------------------------
 
@@ -294,12 +377,15 @@ class Experiment:
         experiment.seq, experiment.created_at, experiment.closed_at = created.seq, created.at, None
         experiment.arms, experiment.counts, experiment.revision = list(experiment.settings.arms), Counts(), 0
         experiment.era = Era(created.seq, list(range(len(experiment.arms))))
+        experiment.operations = Operations()
         experiment.failure = failure_of([created])
         return experiment
 
     def fail(self, entries: list[Entry]) -> None:
         """Mark the experiment as failed by entries that cannot be applied, and drop all that they may have changed."""
         self.failure = failure_of(entries)
+        before = self.operations
+        self.operations = Operations(before.state, before.arm, original=before.original)
         for name in vars(self).keys() - set(KEPT):
             delattr(self, name)
         self.note(entries)
@@ -316,7 +402,7 @@ class Experiment:
                 self.arms += [name for name in change.add if name not in self.arms]
                 names = {self.arms[arm] for arm in active}.difference(change.retire).union(change.add)
                 active = [arm for arm, name in enumerate(self.arms) if name in names]
-        self.revision += entry.kind in (EntryKind.ARMS, EntryKind.CLOSED)
+        self.revision += entry.kind in (EntryKind.ARMS, EntryKind.CLOSED, EntryKind.OPERATED)
         self.era = Era(self.seq, active)
 
     def costs(self) -> Costs:
@@ -325,7 +411,7 @@ class Experiment:
 
     def costs_later(self) -> Callable[[], Costs]:
         """Return a function that computes the costs so far. With many arms it takes long, and needs no lock."""
-        most, more, proven = float(self.counts.decisions), self.more_measured, self.proven()
+        most, more, proven = float(self.learned), self.more_measured, self.proven()
         found, bets = self.shared.measured(), self.shared.bets()
 
         def costs() -> Costs:
@@ -335,6 +421,11 @@ class Experiment:
             return Costs(known, total - known, bound, proven)
 
         return costs
+
+    @property
+    def learned(self) -> int:
+        """Decisions that the experiment learns from."""
+        return self.counts.decisions - self.operations.aside.decisions
 
     def proven(self) -> float:
         """Return the limit for the mean cost over runs."""
@@ -423,8 +514,10 @@ class Experiment:
             "past": list[Era],
             "era": Era,
             "evidence": Evidence,
+            "operations": Operations,
             "failure": Failure,
         }
+        state.setdefault("operations", {"mixed_since": state["seq"]})  # a base of an older release has none
         for name, value in state.items():
             setattr(experiment, name, msgspec.convert(value, types[name]) if name in types else value)
         if experiment.failure is not None:

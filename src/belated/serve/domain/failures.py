@@ -45,6 +45,8 @@ def failure_of(entries: Sequence[Entry]) -> Failure:
             return Failure("its creation at", first.seq)
         case EntryKind.ARMS:
             return Failure("the change of arms at", first.seq)
+        case EntryKind.OPERATED:
+            return Failure("the operation at", first.seq)
         case EntryKind.CLOSED:
             return Failure("its end at", first.seq)
         case _:

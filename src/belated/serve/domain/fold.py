@@ -14,7 +14,7 @@ from belated.serve.domain.history import Tail
 
 # A snapshot of another version is not used, and the journal is read instead. A base cannot be done without. So who
 # raises this must also let `restore` read the states of version 10 and later (tests/serve/test_bases.py).
-VERSION: Final = 11
+VERSION: Final = 12
 BASES_FROM: Final = 10  # the oldest version of a base that can be read. It does not count removed decisions
 
 # errors of the store or of this process. They say nothing about an experiment, and other servers may not have them

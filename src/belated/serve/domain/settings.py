@@ -28,6 +28,29 @@ Name = Annotated[
 ]
 ArmName = Annotated[str, Meta(min_length=1, max_length=MAX_NAME, description="Any text without control characters.")]
 Positive = Annotated[float, Meta(gt=0, le=1e6)]
+LARGEST_SHARE: Final = 0.5  # of decisions that are not the learner's
+RewardWait = (
+    Annotated[
+        float, Meta(ge=0.001, le=LONGEST_WAIT, description="Seconds to wait for an outcome. null waits for ever.")
+    ]
+    | None
+)
+DefaultOutcome = (
+    Annotated[float, Meta(description="The outcome to assume when the wait ends. null assumes none.")] | None
+)
+Floor = Annotated[
+    float,
+    Meta(ge=0, le=LARGEST_SHARE, description="The probability that each arm has at least. At most 1 / arms."),
+]
+Holdout = Annotated[
+    float,
+    Meta(ge=0, le=LARGEST_SHARE, description="The share of decisions that is drawn without learning."),
+]
+Control = (
+    Annotated[ArmName, Meta(description="The arm that the holdout always shows. null draws from all arms alike.")]
+    | None
+)
+Description = Annotated[str, Meta(max_length=1_000, description="What the experiment is about, in your words.")]
 
 
 class OutcomeChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -92,15 +115,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     arms: Annotated[list[ArmName], Meta(min_length=1, max_length=MAX_ARMS, description="The options, by name.")]
     outcome: OutcomeChoice = OutcomeChoice()
     tuning: TuningChoice = TuningChoice()
-    reward_wait: (
-        Annotated[
-            float, Meta(ge=0.001, le=LONGEST_WAIT, description="Seconds to wait for an outcome. null waits for ever.")
-        ]
-        | None
-    ) = None
-    default_outcome: (
-        Annotated[float, Meta(description="The outcome to assume when the wait ends. null assumes none.")] | None
-    ) = None
+    reward_wait: RewardWait = None
+    default_outcome: DefaultOutcome = None
     provisional: (
         Annotated[
             bool,
@@ -121,6 +137,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ]
         | UnsetType
     ) = UNSET
+    floor: Floor | UnsetType = UNSET
+    holdout: Holdout | UnsetType = UNSET
+    control: Control | UnsetType = UNSET
+    description: Description | UnsetType = UNSET
 
     @property
     def is_provisional(self) -> bool:
@@ -133,14 +153,18 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """How several outcomes of one decision add up, or None if there is only one."""
         return None if self.several is UNSET else self.several
 
+    @property
+    def provisional_loss(self) -> float | None:
+        """The loss from 0 to 1 that an open decision counts with, or None."""
+        default = self.default_outcome if self.is_provisional else None
+        return None if default is None else self.outcome.build().loss(default)
+
     def build_learner(self) -> FTRL:
         """Build the learner of the new experiment. Raises InvalidInput or ImproperRule."""
-        default = self.default_outcome if self.is_provisional else None
-        assumed = None if default is None else self.outcome.build().loss(default)
-        return FTRL(len(self.arms), self.tuning.build(), seed=0, provisional=assumed)
+        return FTRL(len(self.arms), self.tuning.build(), seed=0, provisional=self.provisional_loss)
 
-    def check(self) -> None:
-        """Check what the types cannot. Raises InvalidInput."""
+    def check(self, arms: list[str] | None = None) -> None:
+        """Check what the types cannot, with these arms or those of the creation. Raises InvalidInput."""
         if not NAME.fullmatch(self.name):  # a pattern's $ lets a final line break through
             raise InvalidInput(f"name must have only letters, digits, dots, dashes and underscores, got {self.name!r}")
         check_arms(self.arms)
@@ -154,8 +178,24 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             outcomes.check("default_outcome", self.default_outcome)
         if self.provisional is True and not self.is_provisional:
             raise InvalidInput("provisional needs a default_outcome and the tuning means. Leave it out.")
+        self.check_mix(self.arms if arms is None else arms)
         self.tuning.check(1, MAX_ARMS)  # because arms come and go
         self.build_learner().distribution()
+
+    def check_mix(self, names: list[str]) -> None:
+        """Check the floor and the holdout with these arms. Raises InvalidInput."""
+        floor = self.floor or 0.0
+        if floor * len(names) > 1:
+            raise InvalidInput(
+                f"floor is the probability that each of {len(names)} arms has at least, so it can be at most "
+                f"1/{len(names)}, got {floor!r}"
+            )
+        if not self.control:
+            return
+        if not self.holdout:
+            raise InvalidInput("control is the arm of the holdout. Give a holdout too, such as 0.1.")
+        if self.control not in names:
+            raise InvalidInput(f"control must be one of the arms {names!r:.200}, got {self.control!r}")
 
 
 def is_repeated(existing: Settings, asked: Settings) -> bool:

@@ -12,10 +12,12 @@ from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.failures import failed
 from belated.serve.domain.fold import Fold
+from belated.serve.domain.operating import Operation
 from belated.serve.domain.quotas import too_many_arms, weight_of
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import MAX_ARMS, ArmChange, Settings, check_arms, is_repeated
-from belated.serve.engine.requests import ChangeArms, Close, Create
+from belated.serve.engine.operating import check_arms_left, planned
+from belated.serve.engine.requests import Change, ChangeArms, Close, Create, Operate
 
 
 def find(fold: Fold, name: str) -> Experiment:
@@ -26,12 +28,29 @@ def find(fold: Fold, name: str) -> Experiment:
         raise Refusal("not_found", f"there is no experiment {name!r}. Create it first.") from None
 
 
-def find_running(fold: Fold, name: str) -> Experiment:
-    """Return an experiment that still makes decisions, or raise a Refusal."""
+def find_sound(fold: Fold, name: str) -> Experiment:
+    """Return an experiment that has not failed, or raise a Refusal."""
     experiment = find(fold, name)
     if experiment.failure is not None:
         raise failed(name, experiment.failure)
+    return experiment
+
+
+def find_learning(fold: Fold, name: str) -> Experiment:
+    """Return an experiment that has not ended, or raise a Refusal."""
+    experiment = find_sound(fold, name)
     if experiment.closed_at is not None:
+        raise Refusal("conflict", f"the experiment {name!r} is closed, so it can no longer be changed.")
+    return experiment
+
+
+def find_deciding(fold: Fold, name: str) -> Experiment:
+    """Return an experiment that makes decisions, or raise a Refusal."""
+    experiment = find_sound(fold, name)
+    if experiment.operations.state == "paused":
+        paused = f"the experiment {name!r} is paused. It takes reports, but makes no decisions until it is resumed."
+        raise Refusal("conflict", paused)
+    if not experiment.is_deciding:
         best = experiment.best_lately()
         instead = "" if best is None else f" From now on show {experiment.arms[best]!r}."
         closed = f"the experiment {name!r} is closed. It takes reports, but makes no more decisions."
@@ -39,7 +58,7 @@ def find_running(fold: Fold, name: str) -> Experiment:
     return experiment
 
 
-def check_room(request: Create | ChangeArms | Close, fold: Fold, max_arms: int) -> None:
+def check_room(request: Change, fold: Fold, max_arms: int) -> None:
     """Refuse arms that the memory of the servers may have no room for. Nothing of an experiment is ever deleted."""
     if isinstance(request, Create):
         more = weight_of(len(request.settings.arms))
@@ -54,11 +73,17 @@ def check_room(request: Create | ChangeArms | Close, fold: Fold, max_arms: int) 
         raise too_many_arms(total, max_arms)
 
 
-def entry_of(request: Create | ChangeArms | Close, fold: Fold, at: int) -> Entry | None:
+def entry_of(request: Change, fold: Fold, at: int) -> Entry | None:
     """Return the entry that a request adds, or None if nothing changes. Raises Refusal or InvalidInput."""
-    if isinstance(request, Create):
-        return _creation(request, fold, at)
-    return _change(request, fold, at) if isinstance(request, ChangeArms) else _closing(request, fold, at)
+    match request:
+        case Create():
+            return _creation(request, fold, at)
+        case ChangeArms():
+            return _change(request, fold, at)
+        case Operate():
+            return _operating(request, fold, at)
+        case Close():
+            return _closing(request, fold, at)
 
 
 def _creation(request: Create, fold: Fold, at: int) -> Entry | None:
@@ -68,24 +93,40 @@ def _creation(request: Create, fold: Fold, at: int) -> Entry | None:
     if existing is None:
         body = msgspec.json.encode(settings)
         check_readable(body, Settings)
-        return Entry(at, EntryKind.CREATED, 0, revision=0, body=body)
-    if not is_repeated(existing.settings, settings):
+        return Entry(at, EntryKind.CREATED, 0, revision=0, body=body, drawn=_cause(request.by))
+    if not is_repeated(existing.operations.original or existing.settings, settings):
         raise Refusal("conflict", f"there is an experiment {settings.name!r} with other settings. Choose another name.")
     return None
 
 
 def _closing(request: Close, fold: Fold, at: int) -> Entry | None:
     experiment = find(fold, request.name)
-    return None if experiment.closed_at is not None else _event(experiment, EntryKind.CLOSED, at, b"{}")
+    return None if experiment.closed_at is not None else _event(experiment, EntryKind.CLOSED, at, b"{}", request.by)
 
 
-def _event(experiment: Experiment, kind: EntryKind, at: int, body: bytes) -> Entry:
+def _event(experiment: Experiment, kind: EntryKind, at: int, body: bytes, by: str) -> Entry:
     """Return an entry whose revision fails if another server has changed the experiment meanwhile."""
-    return Entry(at, kind, experiment.seq, revision=experiment.revision + 1, body=body)
+    return Entry(at, kind, experiment.seq, revision=experiment.revision + 1, body=body, drawn=_cause(by))
+
+
+def _cause(by: str) -> bytes | None:
+    """Return the key behind an event, where releases that do not know it do not look."""
+    return by.encode() or None
+
+
+def _operating(request: Operate, fold: Fold, at: int) -> Entry | None:
+    asked = request.operation
+    experiment = find_sound(fold, request.name) if asked.event == "ended" else find_learning(fold, request.name)
+    done = planned(experiment, asked)
+    if done is None:
+        return None
+    body = msgspec.json.encode(done)
+    check_readable(body, Operation)
+    return _event(experiment, EntryKind.OPERATED, at, body, request.by)
 
 
 def _change(request: ChangeArms, fold: Fold, at: int) -> Entry | None:
-    experiment, change = find_running(fold, request.name), request.change
+    experiment, change = find_learning(fold, request.name), request.change
     names = [*change.add, *change.retire]
     check_arms(names)
     if not names:
@@ -99,9 +140,10 @@ def _change(request: ChangeArms, fold: Fold, at: int) -> Entry | None:
     if not 1 <= left <= MAX_ARMS:
         raise InvalidInput(f"an experiment must keep 1 to {MAX_ARMS} arms")
     experiment.settings.tuning.check(left, left)  # older releases did not check it for all numbers of arms
+    check_arms_left(experiment, [*(name for name in active if name not in new.retire), *new.add])
     body = msgspec.json.encode(new)
     check_readable(body, ArmChange)
-    return _event(experiment, EntryKind.ARMS, at, body) if new.add or new.retire else None
+    return _event(experiment, EntryKind.ARMS, at, body, request.by) if new.add or new.retire else None
 
 
 def check_readable(body: bytes, type: Any) -> None:

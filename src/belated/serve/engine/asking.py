@@ -13,7 +13,7 @@ from belated.serve.domain.failures import undecided
 from belated.serve.domain.messages import Decided
 from belated.serve.domain.quotas import Room
 from belated.serve.domain.refusals import Refusal
-from belated.serve.engine.administration import find, find_running
+from belated.serve.engine.administration import find, find_deciding
 from belated.serve.engine.applied import Applied
 from belated.serve.engine.drawing import DrawnBatch, Turn, draw
 from belated.serve.engine.guarding import guarded
@@ -154,15 +154,16 @@ class Asking:
     def _known(self, request: Ask, earlier: Earlier) -> Answers | None:
         """Return what an earlier request with the same name got. Raises a Refusal if there can be no decision.
 
-        A subject whose arm was retired gets nothing here, so that it is decided anew.
+        A subject whose arm was retired, or is not the one that all are shown, gets nothing here, so that it is decided
+        anew.
         """
         experiment, name = find(self._fold, request.name), self._name(request)
         if name is not None and (made := earlier.get(name)):
             if request.subject is None:
                 return self._answer_again(request, made)
-            if experiment.closed_at is None and not self._retired(experiment, made):
+            if self._is_kept(experiment, made):
                 return Answers([self._decided(made[0])], replayed=True)
-        find_running(self._fold, request.name)
+        find_deciding(self._fold, request.name)
         return None
 
     def _answer_again(self, request: Ask, earlier: list[Entry]) -> Answers:
@@ -178,6 +179,12 @@ class Asking:
                 "Use a new key to get a new decision.",
             )
         return Answers([self._decided(entry) for entry in earlier], replayed=True)
+
+    def _is_kept(self, experiment: Experiment, made: list[Entry]) -> bool:
+        """Whether a subject keeps its decision."""
+        if experiment.operations.arm is not None:  # frozen, or ended with a winner
+            return made[0].arm == experiment.operations.arm
+        return experiment.closed_at is None and not self._retired(experiment, made)
 
     def _retired(self, experiment: Experiment, made: list[Entry]) -> list[Entry]:
         """Return the decisions whose arm takes no more part. Looks for arms that another server has added."""

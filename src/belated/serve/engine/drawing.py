@@ -1,16 +1,21 @@
 """Draw decisions from an experiment's present distribution, as entries that are not written yet."""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
+from belated.arrays import Floats, Integers
+from belated.learner.mixing import NO_CONTROL
 from belated.serve.domain import ids
 from belated.serve.domain.entries import Entry, EntryKind, Rest
 from belated.serve.domain.experiment import Experiment
+from belated.serve.domain.operating import Policy
 from belated.serve.engine.requests import Ask
+
+Chosen = tuple[int, float, bytes | None, Policy | None]  # an arm of all, its probability, its Rest, and who chose it
 
 
 class DrawnBatch(NamedTuple):
@@ -42,20 +47,18 @@ def draw(
     `turns` has those of requests with a subject, by their index.
     """
     size = sum(request.size for _, request in asked)
-    x, bold_advantages, counted = experiment.shared.draw_context()
-    cdf = np.cumsum(x)
-    if not 0.5 < cdf[-1] < 1.5:  # also if a probability is NaN
-        raise ArithmeticError(f"the probabilities add up to {cdf[-1]}")
-    indices = np.searchsorted(cdf, generator.random(size) * cdf[-1], side="right")
-    arms = np.minimum(indices, np.flatnonzero(x)[-1])
-    rests = {arm: msgspec.msgpack.encode(Rest(counted, float(bold_advantages[arm]))) for arm in set(arms.tolist())}
-    rows = zip(arms.tolist(), x[arms].tolist(), nonces(size), strict=True)
+    if (fixed := experiment.operations.arm) is not None:
+        fixed_by = Policy.WINNER if experiment.operations.state == "ended" else Policy.FROZEN
+        chosen: Iterator[Chosen] = ((fixed, 1.0, None, fixed_by) for _ in range(size))
+    else:
+        chosen = _chosen(experiment, size, generator)
+    rows = zip(chosen, nonces(size), strict=True)
     round, drawn = experiment.counts.decisions, []
     for request_index, request in asked:
         drawn.append(DrawnBatch(request_index, len(entries), request.size))
         turn = turns.get(request_index)
         for position in range(request.size):
-            arm, probability, nonce = next(rows)
+            (arm, probability, rest, policy), nonce = next(rows)
             round += 1
             entries.append(
                 Entry(
@@ -63,17 +66,43 @@ def draw(
                     EntryKind.DECIDED,
                     experiment.seq,
                     round=round,
-                    arm=experiment.era.arms[arm],
+                    arm=arm,
                     probability=probability,
                     nonce=nonce,
                     seen=seen,
                     request=request.key,
                     position=turn.number if turn is not None else None if request.key is None else position,
-                    drawn=rests[arm],
+                    drawn=rest,
                     alias=None if turn is None else turn.alias,
+                    policy=policy,
                 )
             )
     return drawn
+
+
+def _chosen(experiment: Experiment, size: int, generator: np.random.Generator) -> Iterator[Chosen]:
+    """Draw from the present distribution. Given the arm, chance says whether the holdout has drawn it."""
+    x, bold_advantages, counted = experiment.shared.draw_context()
+    cdf = np.cumsum(x)
+    if not 0.5 < cdf[-1] < 1.5:  # also if a probability is NaN
+        raise ArithmeticError(f"the probabilities add up to {cdf[-1]}")
+    indices = np.searchsorted(cdf, generator.random(size) * cdf[-1], side="right")
+    arms = np.minimum(indices, np.flatnonzero(x)[-1])
+    rests = {arm: msgspec.msgpack.encode(Rest(counted, float(bold_advantages[arm]))) for arm in set(arms.tolist())}
+    held_out, all = _are_held_out(experiment, arms, x[arms], generator), experiment.era.arms
+    for arm, probability, is_held_out in zip(arms.tolist(), x[arms].tolist(), held_out, strict=True):
+        yield all[arm], probability, rests[arm], Policy.HOLDOUT if is_held_out else None
+
+
+def _are_held_out(
+    experiment: Experiment, arms: Integers, probabilities: Floats, generator: np.random.Generator
+) -> list[bool]:
+    """Say which decisions are for the holdout. The chance is holdout q_i / p_i (docs/theory/mixing.md)."""
+    mix, n_arms = experiment.shared.mix, len(experiment.era.arms)
+    if mix.holdout == 0:
+        return [False] * len(arms)
+    q = np.full(len(arms), 1 / n_arms) if mix.control == NO_CONTROL else (arms == mix.control).astype(float)
+    return list((generator.random(len(arms)) * probabilities < mix.holdout * q).tolist())
 
 
 def nonces(size: int) -> list[int]:

@@ -27,7 +27,7 @@ from belated.serve.engine.expiry import Expiry
 from belated.serve.engine.forgetting import Forgetting
 from belated.serve.engine.guarding import guarded, unexpected
 from belated.serve.engine.recent import Removed
-from belated.serve.engine.requests import Ask, ChangeArms, Close, Create, Hidden, Request, Result, Tell
+from belated.serve.engine.requests import Ask, Change, Create, Hidden, Request, Result, Tell
 from belated.serve.engine.telling import judge_group
 from belated.serve.store.journal import Conflict, Journal
 
@@ -115,7 +115,7 @@ class Engine:
         """Return the answer to a request that has written the hidden entry itself."""
         return behind(self.fold.seq, seq) if self.fold.seq < seq else (self._written(name), True)
 
-    def _administer(self, request: Create | ChangeArms | Close) -> tuple[Experiment, bool]:
+    def _administer(self, request: Change) -> tuple[Experiment, bool]:
         """Return the experiment, and whether the request has changed anything."""
         name = request.settings.name if isinstance(request, Create) else request.name
         for _ in range(MAX_OVERTAKEN):

@@ -24,6 +24,7 @@ class Expiry:
         self._journal = journal
         self._scanned: dict[int, int] = {}  # by experiment, the last decision it has looked at
         self._not_before: dict[int, int] = {}  # by experiment, when the next wait ends
+        self._waits: dict[int, int] = {}  # by experiment, the wait that all of this is about
         # all by experiment, for decisions that a wrong clock dated ahead
         self._over: dict[int, int] = {}  # up to which decision all waits are over
         self._probed: dict[int, int] = {}  # the last decision that was looked at to find that out
@@ -66,6 +67,8 @@ class Expiry:
         a decision that a wrong clock dated too early waits as long as the one before it.
         """
         wait, number = experiment.expires_at(0), experiment.seq
+        if wait is not None and self._waits.setdefault(number, wait) != wait:
+            self._begin_anew(number, wait)
         if (
             experiment.failure is not None
             or wait is None
@@ -86,6 +89,13 @@ class Expiry:
             most -= len(page)
             if len(page) < LOOKED_AT_ONCE:
                 return
+
+    def _begin_anew(self, number: int, wait: int) -> None:
+        """Forget what was found out with another wait. The new one is that of all open decisions."""
+        self._waits[number] = wait
+        for known in (self._not_before, self._over, self._probed):
+            known.pop(number, None)
+        self._met.pop(number, None)
 
     def _is_over(self, decision: Entry, wait: int, moment: Moment, until: int) -> bool:
         number, at = decision.experiment, moment.earliest

@@ -214,4 +214,5 @@ def new_outcome(decision: Entry, before: Entry | None, kind: EntryKind, at: int,
         revision=0 if before is None else (before.revision or 0) + 1,
         value=None if value is None else value + 0.0,  # makes -0.0 a 0.0, because SQLite drops the sign of a zero
         old=None if before is None else before.value,
+        policy=decision.policy,
     )

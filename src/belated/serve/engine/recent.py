@@ -10,9 +10,9 @@ import numpy as np
 
 from belated.serve.domain.entries import Drawings, Entry, EntryKind
 
-MOST: Final = 1_000_000  # decisions, of 64 bytes each
+MOST: Final = 1_000_000  # decisions, of 72 bytes each
 PART: Final = 10_000  # decisions in one block
-WIDTH: Final = 6  # whole numbers of a decision beside its own
+WIDTH: Final = 7  # whole numbers of a decision beside its own
 
 
 @final
@@ -37,9 +37,10 @@ class Block:
         row = self._row(seq)
         if row is None:
             return None
-        experiment, at, round, arm, nonce, seen = self._numbers[WIDTH * row : WIDTH * row + WIDTH]
+        experiment, at, round, arm, nonce, seen, policy = self._numbers[WIDTH * row : WIDTH * row + WIDTH]
         chance = self._probabilities[row]
-        return Entry(at, EntryKind.DECIDED, experiment, seq, round, arm, chance, nonce, seen)
+        drawn = round, arm, chance, nonce, seen
+        return Entry(at, EntryKind.DECIDED, experiment, seq, *drawn, policy=policy or None)
 
     def end(self, seq: int) -> None:
         """Forget a decision."""

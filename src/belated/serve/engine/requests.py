@@ -5,6 +5,7 @@ from typing import NamedTuple, final
 import msgspec
 
 from belated.serve.domain.messages import Decided, OutcomeReport
+from belated.serve.domain.operating import Operation
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, Settings
 
@@ -20,6 +21,7 @@ class Create(msgspec.Struct):
     """Create an experiment. The answer is (experiment, whether anything has changed)."""
 
     settings: Settings
+    by: str = ""  # the key of the caller, if it has one
 
 
 class ChangeArms(msgspec.Struct):
@@ -27,12 +29,25 @@ class ChangeArms(msgspec.Struct):
 
     name: str
     change: ArmChange
+    by: str = ""
 
 
 class Close(msgspec.Struct):
     """Make no more decisions. The answer is as for Create."""
 
     name: str
+    by: str = ""
+
+
+class Operate(msgspec.Struct):
+    """Pause, resume, freeze, unfreeze, end or edit an experiment. The answer is as for Create.
+
+    Without an arm, a freeze and an end take the best one.
+    """
+
+    name: str
+    operation: Operation
+    by: str = ""
 
 
 class Ask(msgspec.Struct):
@@ -71,5 +86,6 @@ class Hidden(Exception):
         self.seq, self.changed = seq, changed
 
 
-Request = Create | ChangeArms | Close | Ask | Tell
+Change = Create | ChangeArms | Close | Operate
+Request = Change | Ask | Tell
 Result = object | Refusal | Hidden

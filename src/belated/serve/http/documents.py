@@ -9,10 +9,11 @@ from belated.serve.domain import aliases, ids
 from belated.serve.domain.entries import Entry, EntryKind, Found
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.messages import Decided
-from belated.serve.domain.settings import MAX_NAME
+from belated.serve.domain.operating import Policy, noted
+from belated.serve.domain.settings import MAX_NAME, ArmName
 from belated.serve.domain.timestamps import iso, iso_or_none
 from belated.serve.http.problem_documents import ProblemDocument
-from belated.serve.service.descriptions import ArmDetails, ExperimentSummary
+from belated.serve.service.descriptions import ArmDetails, Event, ExperimentSummary
 
 MAX_BATCH: Final = 10_000
 MAX_PAGE: Final = 1_000
@@ -56,6 +57,10 @@ class OutcomeDocument(msgspec.Struct):
 class KnownDecision(DecisionDocument):
     """A decision and its newest outcome."""
 
+    policy: Annotated[
+        Literal["learner", "holdout", "frozen", "winner"],
+        Meta(description="Who chose. Decisions with `frozen` or `winner` teach nothing."),
+    ]
     outcome: OutcomeDocument | None
 
 
@@ -79,6 +84,18 @@ class BatchOfDecisions(msgspec.Struct):
 
 class Nothing(msgspec.Struct, forbid_unknown_fields=True):
     """An empty body."""
+
+
+class Freeze(msgspec.Struct, forbid_unknown_fields=True):
+    """The arm to show to all."""
+
+    arm: Annotated[ArmName, Meta(description="null means the best one so far.")] | None = None
+
+
+class End(msgspec.Struct, forbid_unknown_fields=True):
+    """The arm to show from now on."""
+
+    winner: Annotated[ArmName, Meta(description="null means the best one so far.")] | None = None
 
 
 class NewDecision(msgspec.Struct, forbid_unknown_fields=True):
@@ -186,14 +203,6 @@ class ReportedOutcome(OutcomeDocument):
     arm: str
 
 
-class Event(msgspec.Struct):
-    """Something that happened to the experiment itself."""
-
-    event: Literal["created", "arms", "closed"]
-    at: str
-    details: msgspec.Raw
-
-
 class ExperimentPage(msgspec.Struct):
     """A page of experiments."""
 
@@ -242,7 +251,12 @@ OUTCOME_STATUSES: Final = {
     EntryKind.AMENDED: "amended",
     EntryKind.REMOVED: "removed",
 }
-EVENTS: Final = {EntryKind.CREATED: "created", EntryKind.ARMS: "arms", EntryKind.CLOSED: "closed"}
+POLICIES: Final[dict[int | None, str]] = {
+    None: "learner",
+    Policy.HOLDOUT: "holdout",
+    Policy.FROZEN: "frozen",
+    Policy.WINNER: "winner",
+}
 
 
 def of_decided(one: Decided, repeated: bool | UnsetType = UNSET) -> AnsweredDecision:
@@ -270,7 +284,8 @@ def of_found(experiment: Experiment, found: Found) -> KnownDecision:
     one = found.decision
     arm, expires = experiment.arms[one.arm or 0], iso_or_none(experiment.expires_at(one.at))
     drawn = one.probability or 0.0, one.round or 0, iso(one.at)
-    return KnownDecision(id_of(one), experiment.name, arm, *drawn, expires, of_outcome(found.outcome))
+    told: Any = POLICIES[one.policy], of_outcome(found.outcome)
+    return KnownDecision(id_of(one), experiment.name, arm, *drawn, expires, *told)
 
 
 def of_reported(experiment: Experiment, entry: Entry) -> ReportedOutcome:
@@ -281,4 +296,5 @@ def of_reported(experiment: Experiment, entry: Entry) -> ReportedOutcome:
 
 def of_event(entry: Entry) -> Event:
     """Describe something that happened to an experiment."""
-    return Event(EVENTS[entry.kind], iso(entry.at), msgspec.Raw(entry.body or b"{}"))  # type: ignore[arg-type]
+    one = noted(entry)
+    return Event(one.event, iso(entry.at), one.by or None, msgspec.json.decode(entry.body or b"{}"))

@@ -3,6 +3,7 @@
 from typing import Any, Final, NamedTuple
 
 from belated.serve.domain import ids
+from belated.serve.domain.operating import Edit
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, Settings
 from belated.serve.http import decisions, experiments, exports, live
@@ -120,6 +121,30 @@ ROUTES: Final = (  # the busiest first, because they are tried in order
     Route(
         *("GET", f"{EXPERIMENT}/arms", experiments.list_arms, "admin", "List all arms"),
         {200: d.ArmPage}, problems=(404, 422), is_paged=True,
+    ),
+    Route(
+        *("POST", f"{EXPERIMENT}/pause", experiments.pause, "admin", "Make no decisions for a while"),
+        {200: ExperimentView}, d.NewDecision, {}, (400, 404, 409, 422, *WRITING),
+    ),
+    Route(
+        *("POST", f"{EXPERIMENT}/resume", experiments.resume, "admin", "Go on after a pause"),
+        {200: ExperimentView}, d.NewDecision, {}, (400, 404, 409, 422, *WRITING),
+    ),
+    Route(
+        *("POST", f"{EXPERIMENT}/freeze", experiments.freeze, "admin", "Show one arm to all, without learning"),
+        {200: ExperimentView}, d.Freeze, {"arm": "blue"}, (400, 404, 409, 422, *WRITING),
+    ),
+    Route(
+        *("POST", f"{EXPERIMENT}/unfreeze", experiments.unfreeze, "admin", "Go on with learning"),
+        {200: ExperimentView}, d.NewDecision, {}, (400, 404, 409, 422, *WRITING),
+    ),
+    Route(
+        *("POST", f"{EXPERIMENT}/edit", experiments.edit_settings, "admin", "Change settings while it runs"),
+        {200: ExperimentView}, Edit, {"floor": 0.05}, (400, 404, 409, 422, *WRITING),
+    ),
+    Route(
+        *("POST", f"{EXPERIMENT}/end", experiments.end, "admin", "End with a winner that is shown from then on"),
+        {200: ExperimentView}, d.End, {"winner": "blue"}, (400, 404, 409, 422, *WRITING),
     ),
     Route(
         *("POST", f"{EXPERIMENT}/close", experiments.close, "admin", "Make no more decisions"),

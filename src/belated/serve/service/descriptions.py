@@ -1,6 +1,6 @@
 """What is said of experiments and of the store. The API returns these documents and the dashboard draws them."""
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -8,7 +8,7 @@ from msgspec import Meta
 from belated.serve.domain.observations import Counts
 from belated.serve.domain.settings import OutcomeChoice, TuningChoice
 from belated.serve.domain.several import Several
-from belated.serve.service.findings import ArmComparison, CostsView, ShowView, VerdictView
+from belated.serve.service.findings import ArmComparison, CostsView, HoldoutView, ShowView, VerdictView
 
 
 class ArmView(msgspec.Struct):
@@ -136,10 +136,35 @@ class ArchiveView(msgspec.Struct):
     oldest: Annotated[str, Meta(description="When the oldest that is left was made. null if none is left.")] | None
 
 
+class Event(msgspec.Struct):
+    """Something that happened to the experiment itself."""
+
+    event: Annotated[
+        str, Meta(description="created, arms, paused, resumed, frozen, unfrozen, edited, ended or closed.")
+    ]
+    at: str
+    by: Annotated[str, Meta(description="The key that was used. null without keys.")] | None
+    details: Annotated[dict[str, Any], Meta(description="What was sent.")]
+
+
+class AsideView(msgspec.Struct):
+    """Decisions that showed one arm to all, because the experiment was frozen or had ended. They teach nothing."""
+
+    decisions: int
+    known: Annotated[int, Meta(description="Those whose outcome is known.")]
+    mean: Annotated[float, Meta(description="The average of these outcomes. null if there are none.")] | None
+
+
 class ExperimentView(msgspec.Struct):
     """Everything about an experiment."""
 
     name: str
+    description: str
+    state: Annotated[
+        Literal["running", "paused", "frozen", "ended", "closed", "failed"],
+        Meta(description="Frozen and ended ones show the arm in `shown` to all. Paused and closed ones do not decide."),
+    ]
+    shown: Annotated[str, Meta(description="The arm that every decision shows.")] | None
     created_at: str
     closed_at: str | None
     failure: (
@@ -160,6 +185,10 @@ class ExperimentView(msgspec.Struct):
     default_outcome: float | None
     provisional: Annotated[bool, Meta(description="Whether an open decision counts as the default outcome.")]
     several: Annotated[Several, Meta(description="How outcomes of a decision add up. null if there is one.")] | None
+    floor: Annotated[float, Meta(description="The probability that every arm has at least.")]
+    holdout: Annotated[HoldoutView, Meta(description="null without a holdout.")] | None
+    aside: Annotated[AsideView, Meta(description="null if there are none.")] | None
+    events: Annotated[list[Event], Meta(description="The last 20, newest first. Long details are left out.")]
     decisions: int
     outstanding: int
     reported: int
@@ -205,6 +234,7 @@ class ExperimentSummary(msgspec.Struct):
     name: str
     created_at: str
     closed_at: str | None
+    state: Literal["running", "paused", "frozen", "ended", "closed", "failed"]
     arms: int
     decisions: int
     outstanding: int

@@ -7,10 +7,13 @@ import msgspec
 
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.observations import EDGES
+from belated.serve.domain.operating import Noted
 from belated.serve.domain.timestamps import iso, iso_or_none
 from belated.serve.service.descriptions import (
     ArmDetails,
     ArmView,
+    AsideView,
+    Event,
     ExperimentView,
     Histogram,
     HistoryView,
@@ -37,6 +40,7 @@ def failed_view(experiment: Experiment, store: StoreView, why: str) -> Experimen
         ages=Histogram(list(EDGES), [0] * len(EDGES)),
         history=HistoryView([], [], [[] for _ in range(n_shown)], None),
         reporting=None,
+        holdout=None,
         arm_changes=0,
         store=store,
     )
@@ -64,11 +68,39 @@ def share_never(experiment: Experiment) -> float | None:
     return (counts.expired - counts.late) / closed
 
 
+def state_of(experiment: Experiment) -> Any:
+    """Return what an experiment does now, in a word."""
+    if experiment.failure is not None:
+        return "failed"
+    operations = experiment.operations
+    return "closed" if experiment.closed_at is not None and operations.state != "ended" else operations.state
+
+
+def aside_view(experiment: Experiment) -> AsideView | None:
+    """Describe the decisions that teach nothing."""
+    aside = experiment.operations.aside
+    if aside.decisions == 0:
+        return None
+    mean = experiment.settings.outcome.build().value(aside.total / aside.known) if aside.known else None
+    return AsideView(aside.decisions, aside.known, mean)
+
+
+def event_view(one: Noted) -> Event:
+    """Describe an event for the page."""
+    return Event(one.event, iso(one.at), one.by or None, msgspec.json.decode(one.details))
+
+
 def plain_fields(experiment: Experiment) -> dict[str, Any]:
     """Return what is known of every experiment."""
-    settings, counts = experiment.settings, experiment.counts
+    settings, counts, operations = experiment.settings, experiment.counts, experiment.operations
     return {
         "name": experiment.name,
+        "description": settings.description or "",
+        "state": state_of(experiment),
+        "shown": experiment.arms[operations.arm or 0] if state_of(experiment) in ("frozen", "ended") else None,
+        "floor": settings.floor or 0.0,
+        "aside": aside_view(experiment),
+        "events": [event_view(one) for one in reversed(operations.events)],
         "created_at": iso(experiment.created_at),
         "closed_at": iso_or_none(experiment.closed_at),
         "outcome": settings.outcome,

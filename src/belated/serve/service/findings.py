@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from belated.serve.domain.experiment import Costs, Experiment
+from belated.serve.domain.operating import LEARNER
 
 LARGEST = 1e300  # finite, so that it survives JSON
 
@@ -77,6 +78,41 @@ class CostsView(msgspec.Struct):
     most: Annotated[float, Meta(description="What could be lost at all: decisions times range.")]
 
 
+class HoldoutView(msgspec.Struct):
+    """What learning gains. The decisions of the learner against those that were drawn without learning."""
+
+    share: float
+    control: Annotated[str, Meta(description="The arm of the holdout. null if it draws from all alike.")] | None
+    decisions: Annotated[int, Meta(description="Of both groups, since the holdout was set.")]
+    open: Annotated[int, Meta(description="Those of them without an outcome. Each counts at its worst.")]
+    learner: Annotated[float, Meta(description="The average outcome of the learner. null before the first.")] | None
+    held_out: Annotated[float, Meta(description="The average outcome of the holdout. null before the first.")] | None
+    gain: (
+        Annotated[
+            float, Meta(description="How much better a decision of the learner is on average. null before outcomes.")
+        ]
+        | None
+    )
+    low: Annotated[float, Meta(description="With 95% confidence the gain is between low and high at all times.")] | None
+    high: float | None
+
+
+def holdout_view(experiment: Experiment) -> HoldoutView | None:
+    """Describe what learning gains (docs/theory/mixing.md)."""
+    settings, groups = experiment.settings, experiment.operations.groups
+    if groups is None:
+        return None
+    verdict, outcome, span = groups.verdict(), experiment.outcomes, span_of(experiment)
+    means = [None if one is None else outcome.value(one.mean) for one in groups.means()]
+    gain: tuple[float | None, ...] = (None, None, None)
+    if verdict.leader is not None and verdict.comparisons:
+        one, sign = verdict.comparisons[0], 1 if verdict.leader == LEARNER else -1
+        low, high = sorted((sign * one.low * span, sign * one.high * span))
+        gain = sign * one.difference * span, low, high
+    counts = groups.decisions, verdict.open
+    return HoldoutView(settings.holdout or 0.0, settings.control or None, *counts, *means, *gain)
+
+
 def span_of(experiment: Experiment) -> float:
     """Return the length of the range of outcomes."""
     return experiment.outcomes.highest - experiment.outcomes.lowest
@@ -118,7 +154,9 @@ def largest_costs(experiment: Experiment) -> CostsView:
 
 def show_view(experiment: Experiment) -> ShowView | None:
     """Describe what to show after the experiment."""
-    best = experiment.best()
+    best, operations = experiment.best(), experiment.operations
+    if operations.state == "ended" and operations.arm not in (None, best):
+        return ShowView(experiment.arms[operations.arm or 0], decided=False)
     if experiment.closed_at is None or best is None:
         return None
     return ShowView(experiment.arms[best], experiment.look().verdict.is_decided)
@@ -127,5 +165,5 @@ def show_view(experiment: Experiment) -> ShowView | None:
 def costs_view(experiment: Experiment, costs: Costs) -> CostsView:
     """Describe what learning has cost."""
     known, n_open, bound, proven = costs
-    span, most = span_of(experiment), experiment.counts.decisions
+    span, most = span_of(experiment), experiment.learned
     return CostsView(known * span, n_open * span, bound * span, min(proven * span, LARGEST), most * span)

@@ -14,6 +14,7 @@ from belated.serve.domain import aliases
 from belated.serve.domain.entries import Entry, Found
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.messages import OutcomeReport, ReportStatus, SubjectStatus
+from belated.serve.domain.operating import Operation
 from belated.serve.domain.quotas import Quotas, Rates, exhausted
 from belated.serve.domain.refusals import Refusal, behind
 from belated.serve.domain.settings import ArmChange, Settings
@@ -21,7 +22,7 @@ from belated.serve.engine import administration
 from belated.serve.engine.engine import Engine
 from belated.serve.engine.feedback import is_of, look_up, unknown
 from belated.serve.engine.recalling import Recalling
-from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Tell
+from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Operate, Tell
 from belated.serve.engine.writer import Writer
 from belated.serve.service.archived import Archived, looks
 from belated.serve.service.descriptions import (
@@ -217,18 +218,22 @@ class Service:
         self.misses.add(caller, sum(isinstance(one, Refusal) and one.kind == "not_found" for one in ids))
         return statuses
 
-    async def create(self, settings: Settings) -> bool:
-        """Create an experiment. Returns False if there is one with the same settings."""
-        _, is_new = await self._writer.submit(Create(settings))
+    async def create(self, settings: Settings, by: str = "") -> bool:
+        """Create an experiment. Returns False if there is one with the same settings. `by` is the key of the caller."""
+        _, is_new = await self._writer.submit(Create(settings, by))
         return bool(is_new)
 
-    async def change_arms(self, name: str, change: ArmChange) -> None:
+    async def change_arms(self, name: str, change: ArmChange, by: str = "") -> None:
         """Add and retire arms."""
-        await self._writer.submit(ChangeArms(name, change))
+        await self._writer.submit(ChangeArms(name, change, by))
 
-    async def end(self, name: str) -> None:
+    async def close_experiment(self, name: str, by: str = "") -> None:
         """Close an experiment: it makes no more decisions but still takes reports."""
-        await self._writer.submit(Close(name))
+        await self._writer.submit(Close(name, by))
+
+    async def operate(self, name: str, operation: Operation, by: str = "") -> None:
+        """Pause, resume, freeze, unfreeze, end or edit an experiment."""
+        await self._writer.submit(Operate(name, operation, by))
 
     # -- experiments ---------------------------------------------------------------------------------------------------
 

@@ -25,8 +25,8 @@ from belated.serve.service.descriptions import (
     RestView,
     StoreView,
 )
-from belated.serve.service.failed_views import failed_view, plain_fields, share_never
-from belated.serve.service.findings import comparison_views, costs_view, show_view, verdict_view
+from belated.serve.service.failed_views import failed_view, plain_fields, share_never, state_of
+from belated.serve.service.findings import comparison_views, costs_view, holdout_view, show_view, verdict_view
 from belated.serve.service.selecting import drawn_arms, shown_arms
 
 log = logging.getLogger("belated.views")
@@ -42,6 +42,7 @@ def summary(experiment: Experiment) -> ExperimentSummary:
         experiment.name,
         created,
         closed,
+        state_of(experiment),
         len(experiment.era.arms),
         counts.decisions,
         counts.outstanding,
@@ -189,6 +190,7 @@ def describe(still: Still, store: StoreView, now: int) -> ExperimentView:
         ages=Histogram(list(EDGES), experiment.ages.histogram(now)),
         history=history_view(still, shown),
         reporting=reporting_view(experiment, now, shown, compared),
+        holdout=holdout_view(experiment),
         arm_changes=len(experiment.past),
         store=store,
     )

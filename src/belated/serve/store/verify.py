@@ -73,8 +73,7 @@ class Draws:
         for number, arms in self._wanted.pop(seq, {}).items():
             one = self._fold.experiments.get(number)
             if one is not None and one.failure is None:
-                chances = zip(one.era.arms, one.distribution().tolist(), strict=True)
-                self._chances[seq, number] = {arm: chance for arm, chance in chances if arm in arms}
+                self._chances[seq, number] = {arm: chance for arm, chance in one.chances().items() if arm in arms}
 
     def is_applied(self, seq: int) -> bool:
         """Whether there is an entry with this number among those so far, or there may have been one before the base."""
@@ -206,7 +205,8 @@ def contradictions(batch: list[Entry], draws: Draws, journal: Journal) -> Iterat
 
 def repeated(entry: Entry) -> tuple[object, ...]:
     """Return what an outcome repeats of its decision."""
-    return entry.decided_at, entry.experiment, entry.round, entry.arm, entry.probability, entry.nonce
+    drawn = entry.round, entry.arm, entry.probability, entry.policy, entry.nonce
+    return entry.decided_at, entry.experiment, *drawn
 
 
 def follows(entry: Entry, journal: Journal) -> bool:

@@ -59,7 +59,7 @@ TYPES: Final = {
     "request": "text",
     **dict.fromkeys(("body", "drawn", "alias", "parts", "name"), "bytea"),
 }
-WHOLE: Final = ("seq", "experiment", "at", "round", "arm", "nonce", "seen")  # the whole numbers of Drawings
+WHOLE: Final = ("seq", "experiment", "at", "round", "arm", "nonce", "seen", "policy")  # the whole numbers of Drawings
 UNNUMBERED: Final = [column for column in TYPES if column != "seq"]
 # The transaction must get its xid before its first number. Horizon relies on that.
 NEXT_SEQ: Final = "nextval(CASE WHEN pg_current_xact_id() IS NOT NULL THEN 'places'::regclass END)"

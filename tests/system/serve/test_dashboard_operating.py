@@ -1,0 +1,109 @@
+"""A team runs an experiment from its page alone: a floor, a holdout, a pause, a freeze, other settings and a winner."""
+
+import random
+
+import httpx
+from playwright.sync_api import Page, expect
+
+from tests.system.serve.conftest import Server
+from tests.system.serve.test_dashboard import decide, get, post, report, visit
+
+
+def confirm(page: Page, button: str) -> None:
+    """Press a button of the page, and confirm it."""
+    page.get_by_test_id(button).click()
+    page.get_by_test_id("yes").click()
+
+
+def teach(server: Server, n: int, best: str = "green") -> None:
+    """Decide and report many times. Most outcomes come at once."""
+    decisions = post(server, "/experiments/checkout/decisions/batch", {"size": n})["decisions"]
+    chance = random.Random(1)  # noqa: S311
+    reports = [
+        {"decision_id": one["decision_id"], "reward": float(chance.random() < (0.8 if one["arm"] == best else 0.2))}
+        for one in decisions[: -n // 20]
+    ]
+    post(server, "/feedback", {"reports": reports})
+
+
+def create_by_form(page: Page, server: Server) -> None:
+    page.goto(server.url)
+    page.get_by_label("Name").fill("checkout")
+    page.get_by_label("Option 1").fill("blue")
+    page.get_by_label("Option 2").fill("green")
+    page.get_by_label("What is it about?").fill("The colour of the button")
+    page.get_by_label("Show every option to at least").fill("10")
+    page.get_by_label("Hold out").fill("20")
+    page.get_by_label("They always show").focus()
+    page.get_by_label("They always show").select_option("blue")
+    page.get_by_role("button", name="Create experiment").click()
+    page.wait_for_url("**/experiments/checkout")
+    expect(page.get_by_test_id("description")).to_have_text("The colour of the button")
+    expect(page.get_by_test_id("about")).to_contain_text("Every option is shown in at least 10% of the decisions.")
+    made = get(server, "checkout")
+    assert (made["floor"], made["holdout"]["share"], made["holdout"]["control"]) == (0.1, 0.2, "blue")
+
+
+def test_an_experiment_is_run_from_the_page_alone(page: Page, server: Server) -> None:
+    create_by_form(page, server)
+    for _ in range(8):
+        teach(server, 100)
+    expect(page.get_by_test_id("gain-groups")).to_contain_text("20% of the decisions, drawn by chance, are held out.")
+    expect(page.get_by_test_id("gain")).to_contain_text("+0.")
+    expect(page.get_by_test_id("gain-words")).to_contain_text("Learning is better than the holdout.")
+
+    page.get_by_test_id("manage").click()
+    confirm(page, "pause")
+    expect(page.get_by_test_id("state")).to_have_text("Paused")
+    expect(page.get_by_test_id("operation-words")).to_have_text("This experiment is paused.")
+    assert httpx.post(f"{server.url}/v1/experiments/checkout/decisions").status_code == 409
+    confirm(page, "pause")
+    expect(page.get_by_test_id("state")).to_have_text("Running")
+    expect(page.get_by_test_id("operation")).to_be_hidden()
+
+    page.get_by_test_id("freeze-name").select_option("blue")
+    confirm(page, "freeze")
+    expect(page.get_by_test_id("operation-words")).to_have_text("This experiment is frozen. Every decision shows blue.")
+    frozen = decide(server, "checkout")
+    assert (frozen["arm"], frozen["probability"]) == ("blue", 1)
+    report(server, frozen, 1)
+    expect(page.get_by_test_id("aside")).to_contain_text("1 decision showed one option to all.")
+    confirm(page, "unfreeze")
+    expect(page.get_by_test_id("state")).to_have_text("Running")
+
+    page.locator("#edit-floor").fill("5")
+    page.locator("#edit-wait").fill("2")
+    page.locator("#edit [name=unit]").select_option("3600")
+    page.locator("#edit-description").fill("The checkout button")
+    confirm(page, "save")
+    expect(page.get_by_test_id("description")).to_have_text("The checkout button")
+    edited = get(server, "checkout")
+    assert (edited["floor"], edited["reward_wait"], edited["holdout"]["share"]) == (0.05, 7200, 0.2)
+    expect(page.get_by_test_id("events").locator("li").first).to_contain_text(
+        "changed the wait to 2 hours, the least share of an option to 5% and the description"
+    )
+    page.get_by_test_id("save").click()
+    expect(page.get_by_test_id("manage-error")).to_have_text("Nothing has changed.")
+
+    confirm(page, "end")
+    expect(page.get_by_test_id("state")).to_have_text("Ended")
+    expect(page.get_by_test_id("operation-words")).to_have_text(
+        "This experiment has ended. Every decision shows green."
+    )
+    assert decide(server, "checkout")["arm"] == "green"
+    expect(page.get_by_test_id("events").locator("li")).to_have_count(7)
+    page.goto(server.url)
+    expect(page.get_by_test_id("state-checkout")).to_have_text("Ended")
+
+
+def test_a_refusal_of_a_change_is_told(unchecked_page: Page, server: Server) -> None:
+    page = unchecked_page
+    post(server, "/experiments", {"name": "layout", "arms": ["blue", "green"]})
+    visit(page, server)
+    page.get_by_test_id("manage").click()
+    page.locator("#edit-floor").fill("50")
+    page.locator("#edit-default").fill("0")
+    confirm(page, "save")
+    expect(page.get_by_test_id("manage-error")).to_contain_text("Give a reward_wait too")
+    assert get(server, "layout")["floor"] == 0
+    expect(page.locator("#edit-floor")).to_have_value("50")  # nothing that was written is lost
