@@ -22,6 +22,7 @@ from belated.serve.store.copy import copy
 from belated.serve.store.journal import Journal, Removal
 from belated.serve.store.loading import load
 from belated.serve.store.sqlite.journal import SQLiteJournal
+from belated.serve.store.sqlite.schema import migrate
 from belated.serve.store.verify import verify
 from tests.support import histories
 from tests.support.engines import Driven
@@ -452,6 +453,7 @@ def test_a_base_of_this_version_can_still_be_restored(tmp_path: Path, version: i
     `python -m tests.support.golden_base` writes such a file.
     """
     shutil.copy(DATA / f"store-with-base-of-version-{version}.db", tmp_path / "belated.db")
+    list(migrate(tmp_path / "belated.db"))
     driven = Driven(tmp_path)
     base = driven.engine.journal.base()
     assert base is not None

@@ -1,9 +1,15 @@
-"""A journal as releases before schema 4 have it: one table, without partitions."""
+"""A journal as releases before schema 4 have it: one table, without partitions.
+
+It has the columns of schema 5 too, because the statements of this process name them. They stay empty.
+"""
+
+from contextlib import closing
 
 import pytest
 
 from belated.serve.store.postgres import journal as postgres
-from belated.serve.store.postgres import room, schema
+from belated.serve.store.postgres import places, room, schema
+from belated.serve.store.postgres.connection import Link
 from belated.serve.store.sql import DECIDED, ENTRY, FOUND
 
 OLDER = 3  # their schema
@@ -32,3 +38,5 @@ def older_store(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as older:
         older.setattr(schema, "STEPS", schema.STEPS[:OLDER])
         list(schema.migrate(url))
+    with closing(Link(url)) as link, link.using("migrated") as connection:
+        connection.execute(places.COLUMNS.encode())

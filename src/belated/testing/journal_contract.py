@@ -178,7 +178,8 @@ class JournalContract(RemovalContract):
     def test_every_field_comes_back(self, journal: Journal) -> None:
         body = '{"name": "naïve café ☕ \\u0000 \U0001f600"}'.encode()
         full = Entry(
-            2**60, EntryKind.DECIDED, 1, 2, 3, 4, 0.25, -(2**63), 9, "kéy ☕", 5, 6, 7, 8, 0.5, 0.75, body, b"\x00"
+            *(2**60, EntryKind.DECIDED, 1, 2, 3, 4, 0.25, -(2**63), 9, "kéy ☕", 5, 6, 7, 8, 0.5, 0.75, body, b"\x00"),
+            *(b"\x00\xff" * 8, b"\x93\x00", 2**15 - 1),
         )
         journal.append([msgspec.structs.replace(created("one"), body=body)])
         journal.append([full])

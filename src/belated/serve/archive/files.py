@@ -26,7 +26,7 @@ SCHEMA: Final[dict[str, Any]] = {
     **dict.fromkeys(COLUMNS, pl.Int64),
     **dict.fromkeys(("probability", "value", "old"), pl.Float64),
     "request": pl.String,
-    **dict.fromkeys(("body", "drawn"), pl.Binary),
+    **dict.fromkeys(("body", "drawn", "alias", "parts"), pl.Binary),
 }
 
 

@@ -50,6 +50,11 @@ class Entry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     old: float | None = None  # the value it replaces
     body: bytes | None = None  # JSON, of CREATED, ARMS and CLOSED
     drawn: bytes | None = None  # of a decision, its encoded Rest, needed if other servers wrote meanwhile
+    alias: bytes | None = (
+        None  # what callers call it, as a digest. The subject of a decision, the report_id of an outcome
+    )
+    parts: bytes | None = None  # of an outcome that several reports add up to, its encoded Parts
+    policy: int | None = None  # of a decision, who chose its probabilities. None means the learner
 
 
 class Found(NamedTuple):

@@ -36,12 +36,17 @@ class Close(msgspec.Struct):
 
 
 class Ask(msgspec.Struct):
-    """Draw `size` decisions. The answer is Answers. `max_open` is the limit of the caller's key, if it has one."""
+    """Draw `size` decisions. The answer is Answers. `max_open` is the limit of the caller's key, if it has one.
+
+    With a subject the size is 1, and the answer is the decision that the subject has already, if its arm still takes
+    part. The key then has no effect.
+    """
 
     name: str
     size: int = 1
     key: str | None = None
     max_open: int | None = None
+    subject: str | None = None
 
 
 class Tell(msgspec.Struct):

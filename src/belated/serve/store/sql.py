@@ -39,6 +39,9 @@ CREATE INDEX events ON journal (experiment, seq) WHERE body IS NOT NULL;
 ONE_EVENT: Final = """
 CREATE UNIQUE INDEX one_event ON journal (experiment, revision) WHERE body IS NOT NULL AND revision IS NOT NULL;
 """
+ONE_ALIAS: Final = """
+CREATE UNIQUE INDEX one_alias ON journal (experiment, alias, position) WHERE alias IS NOT NULL;
+"""
 READING_INDEXES: Final = {
     "outcomes": "ON journal (experiment, seq) WHERE decision IS NOT NULL",
     "in_force": IN_FORCE_INDEX,

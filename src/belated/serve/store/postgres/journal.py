@@ -56,7 +56,7 @@ TYPES: Final = {
     **dict.fromkeys(COLUMNS, "bigint"),
     **dict.fromkeys(("probability", "value", "old"), "double precision"),
     "request": "text",
-    **dict.fromkeys(("body", "drawn", "name"), "bytea"),
+    **dict.fromkeys(("body", "drawn", "alias", "parts", "name"), "bytea"),
 }
 WHOLE: Final = ("seq", "experiment", "at", "round", "arm", "nonce", "seen")  # the whole numbers of Drawings
 UNNUMBERED: Final = [column for column in TYPES if column != "seq"]
@@ -89,7 +89,11 @@ PRIMARY_KEY: Final = re.compile(r"journal(_\w+)?_pkey")  # of any partition
 log = logging.getLogger("belated.store")
 LEAP_PATIENCE: Final = 1.0  # seconds
 RETRIED: Final = (errors.SerializationFailure, errors.DeadlockDetected, errors.CheckViolation)
-COPIED: Final = {**TYPES, "kind": "smallint", **dict.fromkeys(("arm", "position", "revision"), "integer")}
+COPIED: Final = {
+    **TYPES,
+    **dict.fromkeys(("kind", "policy"), "smallint"),
+    **dict.fromkeys(("arm", "position", "revision"), "integer"),
+}
 COPY: Final = f"COPY journal ({', '.join(UNNUMBERED)}, seq) FROM STDIN (FORMAT BINARY)"
 # The oldest xid in use and the next free one. A snapshot's xmax follows the last xid that ended, so it may be lower.
 XIDS: Final = """
@@ -110,12 +114,15 @@ SELECT made.* FROM unnest($1::bigint[], $2::text[]) AS asked (experiment, reques
     ORDER BY position
 ) AS place, LATERAL ({ENTRY} j WHERE j.seq = place.seq LIMIT 1) AS made
 """  # noqa: S608
-# A removal forgets the keys of a partition before it drops that. The same key may be in use again meanwhile.
+# A removal forgets the keys and aliases of a partition before it drops that. They may be in use again meanwhile.
+PLACED: Final = {"request": "p.request", "alias": "a.alias", "position": "coalesce(p.position, a.position)"}
 LEFT_ENTRIES: Final = f"""
-SELECT {", ".join(f"{'p' if name in {'request', 'position'} else 'e'}.{name}" for name in COLUMNS)}
+SELECT {", ".join(PLACED.get(name, f"e.{name}") for name in COLUMNS)}
 FROM (SELECT * FROM journal WHERE {LEFT}) AS e LEFT JOIN LATERAL (
     SELECT p.request, p.position FROM request_places p WHERE {places.PLACES["request_places"].found_by} LIMIT 1
-) AS p ON true ORDER BY e.seq
+) AS p ON true LEFT JOIN LATERAL (
+    SELECT p.alias, p.position FROM alias_places p WHERE {places.PLACES["alias_places"].found_by} LIMIT 1
+) AS a ON true ORDER BY e.seq
 """  # noqa: S608
 NAMED: Final = "SELECT name, seq FROM name_places WHERE name = ANY($1::bytea[])"
 NEWEST_OUTCOME: Final = f"""
@@ -148,7 +155,8 @@ DAMAGE: Final = {
         WHERE t.relnamespace = '{SCHEMA}'::regnamespace AND NOT indisvalid""",  # noqa: S608
     "the index {} is missing": """
         SELECT name FROM unnest(
-            ARRAY['one_name', 'one_effect', 'one_outcome', 'one_event', 'decisions', 'events', 'outcomes']) AS name
+            ARRAY['one_name', 'one_effect', 'one_outcome', 'one_event', 'one_alias', 'decisions', 'events', 'outcomes']
+        ) AS name
         WHERE to_regclass(name) IS NULL""",
     "the sequence `places` is behind entry {}. Set it to that number.": f"""
         SELECT max(seq) FROM journal HAVING max(seq) > ({DRAWN})""",  # noqa: S608
@@ -381,7 +389,9 @@ class PostgresJournal(SQLJournal):
     def scrub(self) -> None:
         """Free the space of what was removed. Servers go on meanwhile."""
         with self._link.using("written") as connection:
-            connection.execute("VACUUM journal, request_places, outcome_places, base_parts, snapshot_parts")
+            connection.execute(
+                "VACUUM journal, request_places, alias_places, outcome_places, base_parts, snapshot_parts"
+            )
 
     def add_key(self, key: Key) -> None:
         with self._link.using("written") as connection:
@@ -480,7 +490,8 @@ def _row(e: Entry) -> tuple[Any, ...]:
     """Return the values of the columns in UNNUMBERED."""
     name = _digest(msgspec.json.decode(e.body)["name"]) if e.kind is EntryKind.CREATED and e.body else None
     first = e.at, int(e.kind), e.experiment, e.round, e.arm, e.probability, e.nonce, e.seen, e.request, e.position
-    return *first, e.decision, e.decided_at, e.revision, e.value, e.old, e.body, e.drawn, name
+    second = e.decision, e.decided_at, e.revision, e.value, e.old, e.body, e.drawn
+    return *first, *second, e.alias, e.parts, e.policy, name
 
 
 def _digest(name: str) -> bytes:

@@ -12,7 +12,7 @@ from typing import Final
 
 from belated.serve.store.postgres import partitions, places
 from belated.serve.store.postgres.connection import Connection
-from belated.serve.store.postgres.partitions import FAR, PARENTS, briefly
+from belated.serve.store.postgres.partitions import FAR, PARENTS, PARTITION_LOCK, briefly
 from belated.serve.store.postgres.room import make_room
 from belated.serve.store.sql import DECIDED, READING_INDEXES
 
@@ -61,6 +61,19 @@ def partition(connection: Connection, stamp: Callable[[], None]) -> Iterator[str
     make_room(connection, newest)
 
 
+def widen(connection: Connection, stamp: Callable[[], None]) -> Iterator[str]:
+    """Add the columns that came with subjects. Only the catalogue changes."""
+
+    def add() -> None:
+        connection.execute("SELECT pg_advisory_xact_lock($1)", (PARTITION_LOCK,))
+        connection.execute("LOCK TABLE journal IN ACCESS EXCLUSIVE MODE")
+        places.add_aliases(connection)
+        stamp()
+
+    briefly(connection, add)
+    yield from ()
+
+
 def _run(connection: Connection, *statements: str) -> None:
     for statement in statements:
         connection.execute(statement.encode())
@@ -92,7 +105,7 @@ def _add_places(connection: Connection) -> Iterator[str]:
             yield f"entries up to {before:,} of {newest:,} are ready for partitions"
         source = f"(SELECT * FROM journal WHERE seq > {before} AND seq <= {before + PIECE})"  # noqa: S608
         with connection.transaction():
-            _run(connection, *(f"{places.placing(table, source)} ON CONFLICT DO NOTHING" for table in places.PLACES))
+            _run(connection, *(f"{places.placing(table, source)} ON CONFLICT DO NOTHING" for table in places.FIRST))
 
 
 def _end_of_first(newest: int) -> int:

@@ -4,6 +4,7 @@ Each row says where an entry is. Triggers on the journal write these tables in t
 release keeps them, also one that does not know them.
 """
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from belated.serve.store.bases import REMOVED
@@ -35,7 +36,13 @@ PLACES: Final = {
         "body IS NOT NULL AND revision IS NOT NULL",
         "p.experiment = e.experiment AND p.revision = e.revision AND p.seq = e.seq",
     ),
+    "alias_places": Places(
+        "experiment, seq, position, alias",
+        "alias IS NOT NULL",
+        "p.experiment = e.experiment AND p.alias = e.alias AND p.seq = e.seq",
+    ),
 }
+FIRST: Final = ("request_places", "outcome_places", "name_places", "event_places")  # of the first partitioned schema
 TABLES: Final = (
     'CREATE TABLE request_places (experiment bigint, seq bigint, position integer, request text COLLATE "C")',
     "CREATE UNIQUE INDEX one_effect ON request_places (experiment, request, position)",
@@ -45,6 +52,14 @@ TABLES: Final = (
     "CREATE UNIQUE INDEX one_name ON name_places (name)",
     "CREATE TABLE event_places (experiment bigint, seq bigint, revision integer)",
     "CREATE UNIQUE INDEX one_event ON event_places (experiment, revision)",
+)
+ALIAS_TABLES: Final = (
+    "CREATE TABLE alias_places (experiment bigint, seq bigint, position integer, alias bytea)",
+    "CREATE UNIQUE INDEX one_alias ON alias_places (experiment, alias, position)",
+)
+COLUMNS: Final = (
+    "ALTER TABLE journal ADD COLUMN IF NOT EXISTS alias bytea, ADD COLUMN IF NOT EXISTS parts bytea, "
+    "ADD COLUMN IF NOT EXISTS policy smallint"
 )
 TRIGGERS: Final = {
     "places_of_added": "AFTER INSERT ON {} REFERENCING NEW TABLE AS added",
@@ -64,12 +79,22 @@ def displacing(table: str, source: str) -> str:
     return f"DELETE FROM {SCHEMA}.{table} p USING {source} e WHERE {PLACES[table].found_by}"  # noqa: S608
 
 
-# Few entries have a name or are events, so one look spares two statements.
-FUNCTION: Final = f"""
-CREATE FUNCTION {SCHEMA}.keep_places() RETURNS trigger LANGUAGE plpgsql AS $$
+ADD_ALIASES: Final = f"""
+        IF EXISTS (SELECT FROM added WHERE alias IS NOT NULL) THEN
+            {placing("alias_places", "added")};
+        END IF;"""
+
+
+def function(tables: Sequence[str], more: str = "") -> str:
+    """Return the statement that makes the function of the triggers, which keeps these tables.
+
+    Few entries have a name or are events, so one look spares two statements.
+    """
+    return f"""
+CREATE OR REPLACE FUNCTION {SCHEMA}.keep_places() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF TG_OP <> 'INSERT' THEN
-        {"; ".join(displacing(table, "gone") for table in PLACES)};
+        {"; ".join(displacing(table, "gone") for table in tables)};
     END IF;
     IF TG_OP <> 'DELETE' THEN
         {placing("request_places", "added")};
@@ -77,7 +102,7 @@ BEGIN
         IF EXISTS (SELECT FROM added WHERE body IS NOT NULL) THEN
             {placing("name_places", "added")};
             {placing("event_places", "added")};
-        END IF;
+        END IF;{more}
     END IF;
     RETURN NULL;
 END
@@ -87,7 +112,13 @@ $$
 
 def create(connection: Connection) -> None:
     """Create the tables and the function. They are empty, and nothing writes them yet."""
-    for statement in (*TABLES, FUNCTION):
+    for statement in (*TABLES, function(FIRST)):
+        connection.execute(statement.encode())
+
+
+def add_aliases(connection: Connection) -> None:
+    """Add the columns that came with subjects, and keep the places of aliases from now on."""
+    for statement in (COLUMNS, *ALIAS_TABLES, function([*PLACES], ADD_ALIASES)):
         connection.execute(statement.encode())
 
 
@@ -108,7 +139,7 @@ def unwatch(connection: Connection, table: str) -> None:
 MISSING: Final = {
     f"entry {{}}: it has no row in {table}": f"""
         SELECT seq FROM journal e WHERE {which} AND NOT EXISTS (SELECT FROM {table} p WHERE {found_by})
-        {f"AND seq > {REMOVED}" if table == "request_places" else ""} ORDER BY seq LIMIT 10"""  # noqa: S608
+        {f"AND seq > {REMOVED}" if table in {"request_places", "alias_places"} else ""} ORDER BY seq LIMIT 10"""  # noqa: S608
     for table, (_, which, found_by) in PLACES.items()
 }
 STALE: Final = {

@@ -131,14 +131,15 @@ def _remove_until(link: Link, decisions_until: int, until: int) -> Iterator[int]
 
 def _remove_partition(link: Link, one: Partition, until: int) -> Iterator[int]:
     with link.using("read") as connection:
-        held = f"SELECT min(seq), count(request) FROM {one.name} WHERE body IS NULL"  # noqa: S608
+        held = f"SELECT min(seq), count(request) + count(alias) FROM {one.name} WHERE body IS NULL"  # noqa: S608
         [(start, keyed)] = connection.execute(held.encode()).fetchall()
     for first, last in _steps(link, one.name, start or one.end, one.end - 1):
         if keyed:
             source = f"(SELECT * FROM {one.name} WHERE seq >= $1 AND seq <= $2)"  # noqa: S608
             with link.using("written") as connection, connection.transaction():
                 _allow(connection, until)
-                connection.execute(displacing("request_places", source).encode(), (first, last))
+                for table in ("request_places", "alias_places"):
+                    connection.execute(displacing(table, source).encode(), (first, last))
         if told_later := _numbers(link, TOLD_LATER, first, last, one.end, until):
             yield _remove_these(link, told_later, until)
     with link.using("written") as connection:

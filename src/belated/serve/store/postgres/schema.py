@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from belated.errors import StoreError
 from belated.serve.store.postgres.connection import SCHEMA, Connection, Link
-from belated.serve.store.postgres.partitioning import partition
+from belated.serve.store.postgres.partitioning import partition, widen
 from belated.serve.store.sql import INDEXES, ONE_EVENT, READING_INDEXES
 
 LOCK: Final = 0x42656C61  # "Bela", the lock that makes two migrations take turns
@@ -51,6 +51,7 @@ CREATE TABLE forgotten (until bigint NOT NULL);
 INSERT INTO forgotten (until) VALUES (0);
 """,
     partition,
+    widen,
 )  # each step makes the next version of the schema, beginning with an empty database
 SCHEMA_VERSION: Final = len(STEPS)
 # The oldest version whose releases can use a store of this one. Later steps only add what they need not know. Raise it

@@ -220,6 +220,7 @@ class SQLiteJournal(SQLJournal):
                 seq = e.seq if first is None else seq
                 values += (e.at, int(e.kind), e.experiment or seq, seq, e.round, e.arm, e.probability, e.nonce, e.seen)
                 values += (e.request, e.position, e.decision, e.decided_at, e.revision, e.value, e.old, e.body, e.drawn)
+                values += (e.alias, e.parts, e.policy)
                 seq += 1
             self._run(f"{INSERT} {', '.join([ROW] * len(part))}", values)
 

@@ -11,7 +11,7 @@ from typing import Final
 import apsw
 
 from belated.errors import StoreError
-from belated.serve.store.sql import CREATED, INDEXES, ONE_EVENT, READING_INDEXES
+from belated.serve.store.sql import CREATED, INDEXES, ONE_ALIAS, ONE_EVENT, READING_INDEXES
 
 APPLICATION: Final = 0x42656C61  # "Bela" marks the file as ours
 BUSY_TIMEOUT: Final = 10.0  # seconds to wait for other processes
@@ -43,6 +43,12 @@ CREATE TABLE base_parts (
 ) STRICT;
 CREATE TABLE forgotten (until INTEGER NOT NULL) STRICT;
 INSERT INTO forgotten (until) VALUES (0);
+""",
+    f"""
+ALTER TABLE journal ADD COLUMN alias BLOB;
+ALTER TABLE journal ADD COLUMN parts BLOB;
+ALTER TABLE journal ADD COLUMN policy INTEGER;
+{ONE_ALIAS}
 """,
 )  # each step makes the next version of the schema, beginning with an empty file
 SCHEMA_VERSION: Final = len(STEPS)
