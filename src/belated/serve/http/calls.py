@@ -104,6 +104,11 @@ class Call:
         """Who calls: the id of the key, or the address if the service has no keys."""
         return self.grant.key or (self.scope.get("client") or ("unknown",))[0]
 
+    @property
+    def by(self) -> str | None:
+        """Who makes a change, as events and the audit trail name it. None if the service has no keys."""
+        return self.grant.by
+
     def idempotency_key(self) -> str | None:
         """Return the Idempotency-Key, if there is one."""
         key = self.header(b"idempotency-key")

@@ -30,6 +30,12 @@ class Grant(NamedTuple):
     key: str = ""  # its id
     max_open: int | None = None  # open decisions of an experiment, if the key has its own limit
     rate: float | None = None  # decisions and reports a second, if the key has its own limit
+    label: str = ""  # what its owner is called
+
+    @property
+    def by(self) -> str | None:
+        """Who did it, for events and the audit trail: the key's label, or its id. None if the service has no keys."""
+        return self.label or self.key or None
 
 
 ANYONE: Final = Grant()
