@@ -16,11 +16,11 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Mount
 from starlette.routing import Route as StarletteRoute
 from starlette.staticfiles import StaticFiles
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from belated.errors import InvalidInput, StoreError, StoreUnreachable
 from belated.serve.domain.refusals import STORE_UNREACHABLE, STORE_UNREADABLE, Refusal, try_later
-from belated.serve.http import openapi
+from belated.serve.http import openapi, request_ids
 from belated.serve.http.calls import Answer, Call
 from belated.serve.http.guard import guard
 from belated.serve.http.metrics import Metrics
@@ -51,7 +51,7 @@ encode = msgspec.json.Encoder().encode
 
 def problem_answer(problem: HTTPProblem) -> Answer:
     """Return the answer to a request with a problem."""
-    return Answer(problem.status, problem.document(), problem.headers, PROBLEM_MEDIA)
+    return Answer(problem.status, problem.document(request_ids.CURRENT.get()), problem.headers, PROBLEM_MEDIA)
 
 
 def refusal_of(error: InvalidInput | StoreError) -> Refusal:
@@ -215,14 +215,14 @@ async def on_http_error(_request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     detail = "there is nothing at this path. See /docs for the API." if status == 404 else "this is not possible here"
     headers = {**SAFE_HEADERS, **((error.headers or {}) if isinstance(error, HTTPException) else {})}
-    return Response(encode(HTTPProblem(status, detail).document()), status, headers, PROBLEM_MEDIA)
+    return Response(encode(problem_answer(HTTPProblem(status, detail)).body), status, headers, PROBLEM_MEDIA)
 
 
 async def on_failure(request: Request, error: Exception) -> Response:
     """Answer a request that met a bug."""
     log.error("unexpected failure", exc_info=error, extra={"path": request.url.path})
     detail = "an unexpected failure. The service's log has more."
-    return Response(encode(HTTPProblem(500, detail).document()), 500, SAFE_HEADERS, PROBLEM_MEDIA)
+    return Response(encode(problem_answer(HTTPProblem(500, detail)).body), 500, SAFE_HEADERS, PROBLEM_MEDIA)
 
 
 def routes(service: Service) -> list[BaseRoute]:
@@ -240,7 +240,7 @@ def routes(service: Service) -> list[BaseRoute]:
     return [*api, *shown, Mount("/static", Assets(directory=DASHBOARD))]
 
 
-def build(service: Service) -> Starlette:
+def build(service: Service) -> ASGIApp:
     """Build the application of a service."""
 
     @asynccontextmanager
@@ -252,4 +252,4 @@ def build(service: Service) -> Starlette:
     handlers: Any = {HTTPException: on_http_error, Exception: on_failure}
     app = Starlette(routes=routes(service), lifespan=lifespan, exception_handlers=handlers)
     app.router.redirect_slashes = False  # answer 404 for an unknown path instead of guessing
-    return app
+    return request_ids.with_request_ids(app)

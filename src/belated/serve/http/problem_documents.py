@@ -47,6 +47,7 @@ class ProblemDocument(msgspec.Struct, omit_defaults=True):
     status: int
     detail: Annotated[str, Meta(description="What was wrong and how to fix it.")] = ""
     revision: Annotated[int, Meta(description="The revision of the outcome that a report contradicts.")] | None = None
+    request_id: Annotated[str, Meta(description="The id of the request, which the service's log repeats.")] = ""
 
 
 @final
@@ -59,10 +60,10 @@ class HTTPProblem(Exception):
         super().__init__(status, detail)
         self.status, self.detail, self.headers, self.revision = status, detail, headers or {}, revision
 
-    def document(self) -> ProblemDocument:
+    def document(self, request_id: str = "") -> ProblemDocument:
         """Return the body of the answer."""
         title = TITLES.get(self.status, "Error")
-        return ProblemDocument("about:blank", title, self.status, self.detail, self.revision)
+        return ProblemDocument("about:blank", title, self.status, self.detail, self.revision, request_id)
 
 
 def problem_of(refusal: Refusal) -> HTTPProblem:
