@@ -20,7 +20,7 @@ from tests.support.older_release import become_older, older_store
 from tests.support.postgres import Cluster, connect
 from tests.system.serve.test_stores import KILLED
 
-DONE = ["index outcomes", "index in_force", "schema version 4", "schema version 5"]
+DONE = ["index outcomes", "index in_force", "schema version 4", "schema version 5", "schema version 6"]
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ STATUSES: Final[dict[RefusalKind, int]] = {
     "unauthenticated": 401,
     "forbidden": 403,
     "not_found": 404,
+    "gone": 410,
     "conflict": 409,
     "failed": 409,  # not a 5xx, after which a balancer might take the whole server out
     "invalid": 422,
@@ -26,6 +27,7 @@ TITLES: Final = {
     405: "Method not allowed",
     408: "Too slow",
     409: "Conflict",
+    410: "Gone",
     413: "Too large",
     414: "The path is too long",
     415: "Not JSON",

@@ -209,6 +209,18 @@ class ExperimentSummary(msgspec.Struct):
     failed: Annotated[bool, Meta(description="Whether it makes no decisions and takes no reports.")]
 
 
+class ArmTotals(NamedTuple):
+    """An arm's numbers for the metrics. Outcomes are in the experiment's units."""
+
+    name: str
+    chosen: int
+    share: float | None  # of the decisions that it took part in
+    probability: float | None  # of the next decision, None for a retired arm
+    reports: int
+    known: int  # decisions whose outcome is known, also as the default
+    outcomes: float  # the sum of these outcomes
+
+
 class ExperimentTotals(NamedTuple):
     """An experiment's numbers for the metrics."""
 
@@ -217,3 +229,5 @@ class ExperimentTotals(NamedTuple):
     proven: float | None  # regret in losses, None if the experiment has failed
     reporting: ReportingView | None
     is_failed: bool = False  # and still open, so that somebody should look
+    arms: list[ArmTotals] | None = None  # None if the experiment has failed
+    is_closed: bool = False
