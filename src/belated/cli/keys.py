@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from belated.cli.application import app, console
 from belated.cli.durations import seconds
 from belated.cli.store_option import STORE, Store, existing, is_missing, require_extra
+from belated.cli.tables import print_cells
 from belated.errors import InvalidInput
+from belated.reports import Table
 
 if TYPE_CHECKING:
     from belated.serve.store.journal import Record
@@ -99,7 +99,8 @@ def list_keys(store: Store = STORE) -> None:
     from belated.serve.domain.timestamps import MICROSECONDS  # noqa: PLC0415
     from belated.serve.service.keys import grant_of, limits_of  # noqa: PLC0415
 
-    table = Table("id", "label", "scope", "experiment", "created", "expires", "last use", "revoked")
+    header = ("id", "label", "scope", "experiment", "created", "expires", "last use", "revoked")
+    rows = []
     with closing(existing(store)) as journal:
         known = journal.keys()
     for key in known:
@@ -109,8 +110,8 @@ def list_keys(store: Store = STORE) -> None:
         ]
         limits = [f"{name}={value}" for name, value in limits_of(key).items() if name != "lifetime"]
         scope = " ".join([grant_of(key).scope, *limits])
-        table.add_row(key.id, Text(key.label), scope, Text(key.experiment or "all"), *times)
-    console.print(table)
+        rows.append((key.id, key.label, scope, key.experiment or "all", *times))
+    print_cells(Table("", header, rows), console, texts=(1, 2, 3))
 
 
 @keys.command("revoke")

@@ -48,10 +48,16 @@ class World:
 
     def __init__(self, served: Served) -> None:
         self.served = served
+        made = served.post(
+            "/v1/keys", {"scopes": ["admin"]}
+        ).json()  # some requests create keys, after which all need one
+        self.by = {"Authorization": f"Bearer {made['key']}"}
+        wish = {"scopes": ["read"]}
+        self.kept, self.ending = (served.post("/v1/keys", wish, **self.by).json()["id"] for _ in range(2))
         for name in ("seeded", "closing"):
             settings = {"name": name, "arms": ["blue", "green", "red"], "reward_wait": 3600}
-            assert served.post("/v1/experiments", settings).status_code == 201
-        made = served.post("/v1/experiments/seeded/decisions/batch", {"size": 500}).json()["decisions"]
+            assert served.post("/v1/experiments", settings, **self.by).status_code == 201
+        made = served.post("/v1/experiments/seeded/decisions/batch", {"size": 500}, **self.by).json()["decisions"]
         self.decisions = [one["decision_id"] for one in made]
         config = SchemathesisConfig.from_dict({"seed": 1})
         self.schema = schemathesis.openapi.from_url(f"{served.url}/openapi.json", config=config)
@@ -59,7 +65,8 @@ class World:
     def use_existing(self, case: Any, decision: int) -> None:
         """Replace generated names and ids by existing ones."""
         name = "closing" if case.operation.path.endswith("/close") else "seeded"  # others need it open
-        known = {"name": name, "decision_id": self.decisions[decision]}
+        key = self.ending if case.operation.path.endswith("/revoke") else self.kept
+        known = {"name": name, "decision_id": self.decisions[decision], "key_id": key}
         for parameter in case.path_parameters or {}:
             case.path_parameters[parameter] = known[parameter]
         if isinstance(case.body, dict) and isinstance(case.body.get("reports"), list):
@@ -97,7 +104,7 @@ def answers(world: World, route: Route, mode: GenerationMode) -> set[int]:
         if is_placed:
             world.use_existing(case, decision)
         applied = [check for check in CHECKS if not (is_placed and check is checks.negative_data_rejection)]
-        answer = case.call_and_validate(checks=applied, timeout=30)
+        answer = case.call_and_validate(checks=applied, timeout=30, headers=world.by)
         statuses.add(answer.status_code)
 
     run()
@@ -113,10 +120,11 @@ def test_every_example_works(world: World) -> None:
         if body is None:
             continue
         for example in body["content"]["application/json"]["examples"].values():
-            path = route.path.format(name="example", decision_id=world.decisions[-1])
+            key = world.served.post("/v1/keys", {"scopes": ["read"]}, **world.by).json()["id"]
+            path = route.path.format(name="example", decision_id=world.decisions[-1], key_id=key)
             if "{name}" in route.path:
-                world.served.post("/v1/experiments", {"name": "example", "arms": ["blue", "red"]})
-            answer = world.served.post(path, example["value"])
+                world.served.post("/v1/experiments", {"name": "example", "arms": ["blue", "red"]}, **world.by)
+            answer = world.served.post(path, example["value"], **world.by)
             assert answer.status_code in route.gives, answer.text
             msgspec.convert(answer.json(), route.gives[answer.status_code])
             sent += 1

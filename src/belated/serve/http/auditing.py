@@ -11,8 +11,7 @@ from belated.serve.http import request_ids
 from belated.serve.http.calls import Answer, Call
 from belated.serve.http.documents import Resume
 from belated.serve.service.keys import Scope
-from belated.serve.service.trail import Kind, change
-from belated.serve.store.journal import Record
+from belated.serve.service.trail import Kind, Record, change
 
 CHANGING: Final = "POST"
 

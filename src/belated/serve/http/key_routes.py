@@ -13,7 +13,7 @@ from belated.serve.http.auditing import record_of
 from belated.serve.http.calls import NOTHING, Answer, Call
 from belated.serve.service import managing
 from belated.serve.service.keys import MAX_LABEL, Scope, check_unrestricted, grant_of
-from belated.serve.store.journal import Key
+from belated.serve.service.managing import Key
 
 LONGEST: Final = 100 * 366 * 86_400.0
 KEYS: Final = "/v1/keys"

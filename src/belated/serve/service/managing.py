@@ -7,7 +7,8 @@ from belated.errors import InvalidInput
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.service import keys
-from belated.serve.store.journal import Journal, Key, Record
+from belated.serve.store.journal import Journal, Record
+from belated.serve.store.journal import Key as Key  # noqa: PLC0414  # for http
 
 FIRST: Final = (
     "the first key of a service must have the scope admin and be for all experiments, "

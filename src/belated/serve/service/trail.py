@@ -3,7 +3,7 @@
 from threading import Lock
 from typing import Final, NamedTuple, final
 
-from belated.serve.store.journal import Record
+from belated.serve.store.journal import Record as Record  # noqa: PLC0414  # for http
 
 MOST_KINDS: Final = 50  # kinds of refusals that are told apart between two writes. Others count as one kind
 OTHERS: Final = "refusals of other kinds"
