@@ -14,7 +14,7 @@ from belated.serve.domain.failures import failed
 from belated.serve.domain.fold import Fold
 from belated.serve.domain.quotas import too_many_arms, weight_of
 from belated.serve.domain.refusals import Refusal
-from belated.serve.domain.settings import MAX_ARMS, ArmChange, Settings, check_arms, is_repeated
+from belated.serve.domain.settings import MAX_ARMS, ArmChange, Settings, check_arms, differing, is_repeated
 from belated.serve.engine.requests import ChangeArms, Close, Create
 
 
@@ -70,7 +70,9 @@ def _creation(request: Create, fold: Fold, at: int) -> Entry | None:
         check_readable(body, Settings)
         return Entry(at, EntryKind.CREATED, 0, revision=0, body=body)
     if not is_repeated(existing.settings, settings):
-        raise Refusal("conflict", f"there is an experiment {settings.name!r} with other settings. Choose another name.")
+        which = differing(existing.settings, settings)
+        said = f"there is an experiment {settings.name!r} with other settings: {which}. Choose another name."
+        raise Refusal("conflict", said)
     return None
 
 

@@ -2,12 +2,12 @@
 
 from typing import NamedTuple
 
-from belated.errors import InvalidInput
 from belated.serve.domain import ids
 from belated.serve.domain.entries import Entry, EntryKind, Found
 from belated.serve.domain.failures import failed
 from belated.serve.domain.fold import Fold
 from belated.serve.domain.messages import OutcomeReport, ReportStatus
+from belated.serve.domain.outcome_ranges import check_outcome
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.timestamps import shown
 from belated.serve.engine.recent import RecentDecisions, Removed
@@ -37,10 +37,7 @@ def judge(report: OutcomeReport, found: Found, fold: Fold, at: int) -> tuple[Rep
     declared = experiment.outcomes
     if report.word != declared.word:
         raise Refusal("invalid", f"{experiment.name!r} takes a {declared.word}, got a {report.word}")
-    try:
-        declared.check(declared.word, report.value)
-    except InvalidInput as error:
-        raise Refusal("invalid", str(error)) from None
+    check_outcome(declared, report.value)
     if outcome is None:
         return ReportStatus("applied", 0), new_outcome(decision, None, EntryKind.REPORTED, at, report.value)
     revision = outcome.revision or 0
