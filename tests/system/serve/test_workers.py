@@ -74,7 +74,9 @@ def decide(served: Served, key: str) -> str:
 def counted(served: Served) -> float:
     """How many decisions were asked for, as one of the workers tells it."""
     text = served.get("/metrics").text
-    found = re.findall(r'^belated_requests_total\{route="POST [^"]*/decisions",status="201"\} (\S+)$', text, re.MULTILINE)
+    found = re.findall(
+        r'^belated_requests_total\{route="POST [^"]*/decisions",status="201"\} (\S+)$', text, re.MULTILINE
+    )
     return float(found[0]) if found else 0.0
 
 
