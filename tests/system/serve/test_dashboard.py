@@ -372,8 +372,10 @@ def test_a_server_with_keys_is_asked_with_one(unchecked_page: Page, server: Serv
     """Other tests check the server's refusal. Here the browser gets 401 unless the header is right."""
 
     def guard(route: Route) -> None:
-        if route.request.headers.get("authorization") == "Bearer right":
-            route.continue_()
+        if route.request.headers.get("authorization") == "Bearer right":  # which this server, without keys, refuses
+            route.continue_(
+                headers={name: text for name, text in route.request.headers.items() if name != "authorization"}
+            )
         else:
             route.fulfill(status=401, content_type="application/problem+json", body='{"detail": "a key is needed"}')
 
@@ -397,6 +399,16 @@ def test_a_server_with_keys_is_asked_with_one(unchecked_page: Page, server: Serv
     exported = httpx.get(f"{server.url}/v1/experiments/layout/export.csv").content
     assert Path(download.value.path()).read_bytes() == exported
     assert exported
+
+
+def test_a_key_that_the_server_does_not_need_any_more_is_dropped(unchecked_page: Page, server: Server) -> None:
+    create(server)
+    page = unchecked_page
+    page.goto(f"{server.url}/experiments/layout")
+    page.evaluate("sessionStorage.setItem('belated-key', 'blt_old')")
+    page.reload()
+    expect(page.get_by_test_id("decisions")).to_have_text("0")
+    assert page.evaluate("sessionStorage.getItem('belated-key')") is None
 
 
 class Wire:

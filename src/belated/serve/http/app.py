@@ -136,7 +136,8 @@ class Endpoint:
         if route.scope is not None:
             call.grant = self._service.admit(call.key(), route.scope, is_reading=route.method == "GET")
         answer = await route.handler(call)
-        await note_change(call, self._path, route.scope, answer)
+        if route.scope == "admin":
+            await note_change(call, self._path, answer)
         return answer
 
     @staticmethod

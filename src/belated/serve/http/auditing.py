@@ -10,10 +10,9 @@ from belated.serve.domain.timestamps import iso
 from belated.serve.http import request_ids
 from belated.serve.http.calls import Answer, Call
 from belated.serve.http.documents import Resume
-from belated.serve.service.keys import Scope
 from belated.serve.service.trail import Kind, Record, change
 
-CHANGING: Final = "POST"
+READING: Final = ("GET", "HEAD")
 
 
 class AuditRecord(msgspec.Struct):
@@ -63,9 +62,9 @@ def record_of(call: Call, path: str, status: int) -> Record:
     return change(kind, call.service.now(), request_ids.CURRENT.get())
 
 
-async def note_change(call: Call, path: str, needed: Scope | None, answer: Answer) -> None:
+async def note_change(call: Call, path: str, answer: Answer) -> None:
     """Write that a change was made, before it is answered. A service without keys has nobody to name."""
-    if needed == "admin" and call.scope["method"] == CHANGING and call.grant.key and not call.noted:
+    if call.scope["method"] not in READING and call.grant.key and not call.noted:
         await call.service.note_change(record_of(call, path, answer.status))
 
 
