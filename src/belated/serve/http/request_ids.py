@@ -38,7 +38,7 @@ def with_request_ids(app: ASGIApp) -> ASGIApp:
 
         async def send_with_id(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], (RAW, id.encode())]
+                message["headers"].append((RAW, id.encode()))
             await send(message)
 
         await app(scope, receive, send_with_id)
