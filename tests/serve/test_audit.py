@@ -154,6 +154,20 @@ def test_a_flood_of_refusals_takes_little_memory_and_is_told() -> None:
     assert refused.take() == []
 
 
+def test_what_could_not_be_written_is_counted_again() -> None:
+    refused, kind, other = Refused(), *(Kind("POST /v1/feedback", status, "", "", "") for status in (403, 404))
+    for at in (5, 7):
+        refused.add(kind, at, str(at))
+    taken = refused.take()
+    refused.add(kind, 9, "9")
+    refused.add(other, 8, "8")
+    refused.put_back(taken)
+    assert [(one.status, one.first, one.last, one.times, one.request_id) for one in refused.take()] == [
+        (403, 5, 9, 3, "9"),
+        (404, 8, 8, 1, "8"),
+    ]
+
+
 def test_nothing_is_written_for_a_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Last uses and refusals are written once a minute, so that a flood does not become writes."""
     noted = list[int]()

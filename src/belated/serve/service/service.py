@@ -175,7 +175,11 @@ class Service:
         if uses := self._gate.take_uses():
             journal.note_uses(uses)
         if refused := self.refused.take():
-            journal.note(refused)
+            try:
+                journal.note(refused)
+            except StoreError:  # try again in a minute
+                self.refused.put_back(refused)
+                raise
 
     def _note_at_end(self) -> None:
         with suppress(StoreError):  # what is missing then is less than a minute of them

@@ -29,11 +29,23 @@ class Refused:
     def add(self, kind: Kind, at: int, request_id: str) -> None:
         """Count a refusal."""
         with self._lock:
-            if kind not in self._records and len(self._records) >= MOST_KINDS:
-                kind = Kind(OTHERS, 0, "", "", "")
-            known = self._records.get(kind)
-            first, times = (at, 0) if known is None else (known.first, known.times)
-            self._records[kind] = Record(0, False, first, at, times + 1, *kind, request_id)  # noqa: FBT003
+            self._add(Record(0, False, at, at, 1, *kind, request_id))  # noqa: FBT003
+
+    def put_back(self, records: list[Record]) -> None:
+        """Count again what was taken, but could not be written."""
+        with self._lock:
+            for record in records:
+                self._add(record)
+
+    def _add(self, record: Record) -> None:
+        kind = Kind(*record[5:10])
+        if kind not in self._records and len(self._records) >= MOST_KINDS:
+            kind = Kind(OTHERS, 0, "", "", "")
+        known = self._records.get(kind, record._replace(times=0))
+        first, last = min(known.first, record.first), max(known.last, record.last)
+        newest = (record if record.last >= known.last else known).request_id
+        times = known.times + record.times
+        self._records[kind] = Record(0, False, first, last, times, *kind, newest)  # noqa: FBT003
 
     def take(self) -> list[Record]:
         """Return what was counted since the last call, in the order of the first refusals."""
