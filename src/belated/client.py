@@ -125,7 +125,8 @@ def error_of(got: "httpx.Response | httpx.TransportError | None") -> ServiceErro
         return ServiceError(0, f"the service{where} does not answer", str(got))
     try:
         problem = got.json()
-        return ServiceError(got.status_code, problem["title"], problem.get("detail", ""), problem.get("revision"))
+        found = problem["title"], problem.get("detail", ""), problem.get("revision"), problem.get("request_id", "")
+        return ServiceError(got.status_code, *found)
     except (ValueError, KeyError, TypeError):
         return ServiceError(got.status_code, got.reason_phrase or "not an answer of this service", got.text[:200])
 

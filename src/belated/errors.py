@@ -79,12 +79,16 @@ class GameError(BelatedError):
 class ServiceError(BelatedError):
     """The service refused a request or did not answer. It has `status` (0 without an answer), `title` and `detail`.
 
-    If a report contradicts an earlier one, `revision` is that of the outcome in force.
+    If a report contradicts an earlier one, `revision` is that of the outcome in force. `request_id` finds the request
+    in the service's log.
     """
 
-    def __init__(self, status: int, title: str, detail: str = "", revision: int | None = None) -> None:
-        super().__init__(status, title, detail, revision)
+    def __init__(
+        self, status: int, title: str, detail: str = "", revision: int | None = None, request_id: str = ""
+    ) -> None:
+        super().__init__(status, title, detail, revision, request_id)
         self.status, self.title, self.detail, self.revision = status, title, detail, revision
+        self.request_id = request_id
 
     def __str__(self) -> str:
         return f"{f'{self.status} ' if self.status else ''}{self.title}{f': {self.detail}' if self.detail else ''}"

@@ -16,7 +16,8 @@ from belated.serve.engine.engine import Engine
 from belated.serve.engine.requests import Ask, ChangeArms, Create
 from belated.serve.service import keys
 from belated.serve.service.keys import Gate, Grant
-from belated.serve.service.service import MOST_EXPORTS, Service
+from belated.serve.service.lists import MOST_EXPORTS, Wanted
+from belated.serve.service.service import Service
 from belated.serve.store.sqlite.journal import SQLiteJournal
 from tests.support.engines import Driven
 
@@ -194,14 +195,14 @@ def test_exports_do_not_take_all_connections_to_the_store(tmp_path: Path) -> Non
     driven.create()
     driven.decide(size=3000)
     service = Service(driven.engine)
-    begun = [service.export(driven["layout"], 0, 10_000) for _ in range(MOST_EXPORTS)]
+    begun = [service.lists.export(driven["layout"], Wanted())[0] for _ in range(MOST_EXPORTS)]
     assert all(len(next(one)) == 1000 for one in begun)
     with pytest.raises(Refusal, match="8 exports at a time") as refused:
-        next(service.export(driven["layout"], 0, 10_000))
+        next(service.lists.export(driven["layout"], Wanted())[0])
     assert (refused.value.kind, refused.value.quota) == ("too_many", "exports")
     begun[0].close()  # its caller has left
-    assert sum(map(len, service.export(driven["layout"], 0, 10_000))) == 3000
-    assert sum(map(len, service.export(driven["layout"], 0, 10_000))) == 3000
+    assert sum(map(len, service.lists.export(driven["layout"], Wanted())[0])) == 3000
+    assert sum(map(len, service.lists.export(driven["layout"], Wanted())[0])) == 3000
     for one in begun:
         one.close()
     service.close()

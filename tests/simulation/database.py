@@ -11,8 +11,9 @@ from belated.serve.domain.entries import Entry, EntryKind, with_seq
 from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import LOW_BITS, Mark, place_of
 from belated.serve.store.bases import is_removed_by
-from belated.serve.store.journal import Base, Key, Removal
+from belated.serve.store.journal import Base, Removal
 from tests.support.memory_journal import base_of, is_in_force, unique, uniques
+from tests.support.memory_keys import KeptKeys
 
 KEPT_SNAPSHOTS = 2
 
@@ -61,18 +62,18 @@ AT_ONCE = 3  # decisions that are removed or forgotten by one transaction
 
 
 @final
-class Database:
+class Database(KeptKeys):
     """What is committed, what is in progress, and the order of the commits, of which a failover may lose the last.
 
     A clean database has no faults of its own. The world crashes it. `committed` is called with each append.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.log: list[tuple[Entry, ...] | Snapshot | Change] = []  # in the order of the commits
         self.drawn = 0  # the last number taken
         self.open: list[Transaction] = []
         self.foreign: list[int] = []  # of each open transaction of somebody else, the last number when it began
-        self.keys: dict[str, Key] = {}
         self.is_up, self.incarnation = True, 0
         self.conflicts = self.overtaken = 0  # how many appends were refused, and committed after later numbers
         self.clock: Callable[[], int] | None = None  # a file has none

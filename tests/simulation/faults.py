@@ -41,7 +41,7 @@ RATES: Final = {
     "foreign_transactions": 0.004,
     "broken_disks": 0.01,
 }
-SELDOM: Final = {"lost_tails": 0.003, "clock_jumps": 0.01}
+SELDOM: Final = {"lost_tails": 0.003, "clock_jumps": 0.03}
 
 
 def drawn(random: Random) -> Faults:

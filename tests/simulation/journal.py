@@ -9,9 +9,20 @@ from belated.errors import HistoryLost, StoreError, StoreUnreachable
 from belated.serve.domain.entries import Entry, EntryKind, Found
 from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import Mark, place_of
-from belated.serve.store.journal import NO_MARK, Aliased, Base, Conflict, Journal, Key, Removal, Requested
+from belated.serve.store.journal import (
+    NO_MARK,
+    Aliased,
+    Base,
+    Conflict,
+    Journal,
+    Key,
+    Record,
+    Removal,
+    Requested,
+)
 from tests.simulation.database import Begun, Database, Forgotten, Prepared, Removed, Transaction
 from tests.support.memory_journal import EVENTS, OUTCOMES
+from tests.support.memory_keys import KeysInMemory
 
 T = TypeVar("T")
 MOST_WAITS = 12  # turns that an append waits for another transaction before it gives up
@@ -63,13 +74,14 @@ class Calm:
 
 
 @final
-class SimulatedJournal(Journal):
+class SimulatedJournal(KeysInMemory):
     """A journal over one connection, which comes back by itself after it is lost."""
 
     kind: ClassVar[str] = "simulated"
 
     def __init__(self, database: Database, line: Line | None = None, *, may_write: bool = True) -> None:
-        self._database, self._line, self._may_write = database, Calm() if line is None else line, may_write
+        self._database, self.kept = database, database
+        self._line, self._may_write = Calm() if line is None else line, may_write
         self._incarnation = database.incarnation
         self.newest: Entry | None = None  # the newest entry read or written
         self._is_new = False  # whether the connection has not been used yet
@@ -308,26 +320,15 @@ class SimulatedJournal(Journal):
 
     # -- the rest of the contract, without faults ----------------------------------------------------------------------
 
-    def add_key(self, key: Key) -> None:
-        self._database.keys[key.id] = key
-
-    def revoke_key(self, id: str, at: int) -> bool:
-        key = self._database.keys.get(id)
-        if key is None or key.revoked_at is not None:
-            return False
-        self._database.keys[id] = key._replace(revoked_at=at)
-        return True
-
-    def keys(self) -> list[Key]:
-        return sorted(self._database.keys.values(), key=lambda key: key.created_at)
-
     def fill(
         self,
         entries: Iterable[Entry],
         snapshots: Sequence[Snapshot],
         keys: Sequence[Key],
         base: tuple[Base, bytes] | None = None,
+        records: Sequence[Record] = (),
     ) -> None:
+        self.note(records)
         database = self._database
         if database.entries or database.snapshots or database.keys:
             raise StoreError("the store is not empty. Choose another.")

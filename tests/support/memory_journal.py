@@ -14,20 +14,31 @@ from belated.serve.domain.entries import Entry, EntryKind, Found, with_seq
 from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import LOW_BITS, Mark, place_of
 from belated.serve.store.bases import is_removed_by
-from belated.serve.store.journal import NO_MARK, Aliased, Base, Conflict, Journal, Key, Removal, Requested
+from belated.serve.store.journal import (
+    NO_MARK,
+    Aliased,
+    Base,
+    Conflict,
+    Journal,
+    Key,
+    Record,
+    Removal,
+    Requested,
+)
+from tests.support.memory_keys import KeptKeys, KeysInMemory
 
 OUTCOMES = (EntryKind.REPORTED, EntryKind.EXPIRED, EntryKind.LATE, EntryKind.AMENDED, EntryKind.REMOVED)
 EVENTS = (EntryKind.CREATED, EntryKind.ARMS, EntryKind.CLOSED, EntryKind.OPERATED)
 
 
 @final
-class MemoryStore:
+class MemoryStore(KeptKeys):
     """The content of one store, shared by all its connections."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.entries: list[Entry] = []
         self.snapshots: dict[int, Snapshot] = {}
-        self.keys: dict[str, Key] = {}
         self.bases: dict[int, Snapshot] = {}
         self.removal: Base | None = None  # the base up to which entries are removed
         self.claimed_by: MemoryJournal | None = None
@@ -69,13 +80,13 @@ def base_of(entries: Iterable[Entry], bases: Mapping[int, Snapshot], removal: Ba
     return Base(state.seq, entry.seq, entry.at, state.version, "test", digest, is_removing)
 
 
-class MemoryJournal(Journal):
+class MemoryJournal(KeysInMemory):
     """A connection to a store that lasts as long as the process."""
 
     kind: ClassVar[str] = "memory"
 
     def __init__(self, store: MemoryStore, *, may_write: bool = True) -> None:
-        self._store, self._may_write = store, may_write
+        self._store, self.kept, self._may_write = store, store, may_write
 
     def append(self, entries: Sequence[Entry], mark: Mark = NO_MARK) -> list[int]:
         if not self._may_write:
@@ -211,26 +222,15 @@ class MemoryJournal(Journal):
                 self._store.entries[index] = msgspec.structs.replace(entry, request=None, position=None)
                 yield 1
 
-    def add_key(self, key: Key) -> None:
-        self._store.keys[key.id] = key
-
-    def revoke_key(self, id: str, at: int) -> bool:
-        key = self._store.keys.get(id)
-        if key is None or key.revoked_at is not None:
-            return False
-        self._store.keys[id] = key._replace(revoked_at=at)
-        return True
-
-    def keys(self) -> list[Key]:
-        return sorted(self._store.keys.values(), key=lambda key: key.created_at)
-
     def fill(
         self,
         entries: Iterable[Entry],
         snapshots: Sequence[Snapshot],
         keys: Sequence[Key],
         base: tuple[Base, bytes] | None = None,
+        records: Sequence[Record] = (),
     ) -> None:
+        self.note(records)
         self._store.entries = list(entries)
         self._store.snapshots = {one.seq: one for one in snapshots}
         self._store.keys = {key.id: key for key in keys}

@@ -17,5 +17,10 @@ def seconds(name: str, text: str, least: int) -> int:
         raise InvalidInput(f"{name} takes a number with s, m, h, d or w, such as 90d, got {text!r}")
     length = int(found[1]) * SECONDS[found[2]]
     if not least <= length <= MOST:
-        raise InvalidInput(f"{name} must be at least {least // DAY}d and at most 100 years, got {text!r}")
+        raise InvalidInput(f"{name} must be at least {shortest(least)} and at most 100 years, got {text!r}")
     return length
+
+
+def shortest(length: int) -> str:
+    """Write a length of time in whole days, or in seconds."""
+    return f"{length // DAY}d" if length and length % DAY == 0 else f"{length}s"

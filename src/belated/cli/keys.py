@@ -1,26 +1,36 @@
-"""The commands `belated keys create`, `list` and `revoke`."""
+"""The commands `belated keys create`, `list`, `rotate` and `revoke`."""
 
 from contextlib import closing
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from belated.cli.application import app, console
+from belated.cli.durations import seconds
 from belated.cli.store_option import STORE, Store, existing, is_missing, require_extra
+from belated.cli.tables import print_cells
 from belated.errors import InvalidInput
+from belated.reports import Table
+
+if TYPE_CHECKING:
+    from belated.serve.store.journal import Record
 
 keys = typer.Typer(no_args_is_help=True, help="Manage the keys of the service.")
 app.add_typer(keys, name="keys")
 
 
+SCOPES = "read, metrics, decide, report or admin, which may do everything. Give it again for another one."
+EXPIRES = typer.Option("--expires-in", help="How long the key works, such as 90d. Without it, until it is revoked.")
+
+
 @keys.command("create")
 def create_key(
-    scope: Annotated[str, typer.Option(help="decide, report or admin. admin may do everything.")],
+    scope: Annotated[list[str], typer.Option(help=SCOPES)],
     experiment: Annotated[str | None, typer.Option(help="Only for this experiment.")] = None,
+    label: Annotated[str, typer.Option(help="Whose key it is. Events and the audit trail name it.")] = "",
+    expires_in: Annotated[str | None, EXPIRES] = None,
     max_open: Annotated[
         int | None,
         typer.Option(min=1, help="No more decisions while their experiment has so many open ones, whoever asked."),
@@ -30,34 +40,78 @@ def create_key(
 ) -> None:
     """Make a key and show it once. The store keeps only its hash."""
     require_extra()
-    from belated.serve.service import keys as service_keys  # noqa: PLC0415
+    from belated.serve.domain.timestamps import now  # noqa: PLC0415
+    from belated.serve.service import managing  # noqa: PLC0415
     from belated.serve.store.opening import open_journal, shown  # noqa: PLC0415
 
     notes = " The store is new. `belated serve --store` must name the same." if is_missing(store) else ""
+    wish = managing.KeyWish(scope, label, experiment, lifetime(expires_in), max_open, rate)
     with closing(open_journal(store)) as journal:
-        key = service_keys.create(journal, scope, experiment, max_open=max_open, rate=rate)
+        made = managing.create(journal, wish, now(), note("belated keys create", experiment or ""))
         if experiment is not None and not journal.named([experiment]):
             notes += f" There is no experiment {experiment!r} yet."
-    hint = f"A key for the store {shown(store)}.{notes} It is shown only once."
-    Console(stderr=True).print(hint, soft_wrap=True, highlight=False)
-    console.print(key, soft_wrap=True, highlight=False)
+    show(made.text, f"A key for the store {shown(store)}.{notes}")
+
+
+def lifetime(text: str | None) -> float | None:
+    """Read how long a key works, in seconds."""
+    return None if text is None else seconds("--expires-in", text, 1)
+
+
+def note(command: str, experiment: str = "") -> "Record":
+    """Return the record of a command in the audit trail."""
+    from belated.serve.domain.timestamps import now  # noqa: PLC0415
+    from belated.serve.service.trail import Kind, change  # noqa: PLC0415
+
+    return change(Kind(command, 0, "(command line)", "", experiment), now(), "")
+
+
+def show(text: str, hint: str) -> None:
+    """Print a new key alone on the standard output, so that a script can take it."""
+    Console(stderr=True).print(f"{hint} It is shown only once.", soft_wrap=True, highlight=False)
+    console.print(text, soft_wrap=True, highlight=False)
+
+
+@keys.command("rotate")
+def rotate_key(
+    id: Annotated[str, typer.Argument(help="The id of the key, which is its part between the underscores.")],
+    overlap: Annotated[str, typer.Option(help="How long the old key still works, such as 1d. 0s ends it now.")] = "1d",
+    expires_in: Annotated[str | None, EXPIRES] = None,
+    store: Store = STORE,
+) -> None:
+    """Make a key that may do the same as another one, and show it once. The other one ends after the overlap."""
+    from belated.serve.domain.refusals import Refusal  # noqa: PLC0415
+    from belated.serve.domain.timestamps import now  # noqa: PLC0415
+    from belated.serve.service import managing  # noqa: PLC0415
+
+    pause, length = seconds("--overlap", overlap, 0), lifetime(expires_in)
+    with closing(existing(store)) as journal:
+        try:
+            made = managing.rotate(journal, id, pause, length, now(), note("belated keys rotate"))
+        except Refusal as refusal:
+            raise InvalidInput(refusal.detail) from None
+    show(made.text, f"A key in place of {id}, which works for {overlap} more.")
 
 
 @keys.command("list")
 def list_keys(store: Store = STORE) -> None:
     """Show the keys, without their secrets."""
     from belated.serve.domain.timestamps import MICROSECONDS  # noqa: PLC0415
+    from belated.serve.service.keys import grant_of, limits_of  # noqa: PLC0415
 
-    table = Table("id", "scope", "experiment", "created", "revoked")
+    header = ("id", "label", "scope", "experiment", "created", "expires", "last use", "revoked")
+    rows = []
     with closing(existing(store)) as journal:
         known = journal.keys()
     for key in known:
         times = [
             "" if at is None else datetime.fromtimestamp(at / MICROSECONDS, UTC).strftime("%Y-%m-%d %H:%M")
-            for at in (key.created_at, key.revoked_at)
+            for at in (key.created_at, key.expires_at, key.used_at, key.revoked_at)
         ]
-        table.add_row(key.id, key.scope, Text(key.experiment or "all"), *times)
-    console.print(table)
+        limits = [f"{name}={value}" for name, value in limits_of(key).items() if name != "lifetime"]
+        scope = " ".join([grant_of(key).scope, *limits])
+        rows.append((key.id, key.label, scope, key.experiment or "all", *times))
+    print_cells(Table("", header, rows), console, texts=(1, 2, 3))
 
 
 @keys.command("revoke")
@@ -69,7 +123,7 @@ def revoke_key(
     from belated.serve.domain.timestamps import now  # noqa: PLC0415
 
     with closing(existing(store)) as journal:
-        is_revoked = journal.revoke_key(id, now())
+        is_revoked = journal.revoke_key(id, now(), note("belated keys revoke"))
     if not is_revoked:
         raise InvalidInput(f"there is no key {id!r}, or it is revoked already. `belated keys list` shows all")
     console.print(f"revoked {id}. A running service refuses it within a second", highlight=False)

@@ -104,12 +104,12 @@ def serve(
     """Serve decisions over HTTP, durably and exactly once, with a dashboard."""
     require_extra()
     from belated.serve.domain.quotas import Quotas  # noqa: PLC0415
-    from belated.serve.process import json_logs, run  # noqa: PLC0415
+    from belated.serve.process import logs, run  # noqa: PLC0415
     from belated.serve.process import workers as processes  # noqa: PLC0415
     from belated.serve.process.connections import Limits  # noqa: PLC0415
 
     lifetime = seconds("--key-lifetime", key_lifetime, DAY)
-    json_logs.start(access=access_log)
+    logs.start(access=access_log)
     key, start_users = prepare_demo()
     limits = Limits(connections=connections)
     quotas = Quotas(max_open, rate, experiment_rate, lifetime, max_total_arms)

@@ -13,7 +13,7 @@ from belated.serve.domain.entries import Drawings, Entry, EntryKind, with_seq
 from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import Mark, Tail, place_of
 from belated.serve.store import journal as journals
-from belated.serve.store.journal import Conflict, Journal, Key
+from belated.serve.store.journal import Conflict, Journal, Key, Record
 from belated.testing.entries import created, decided, event, filled, outcome
 from belated.testing.removal_contract import RemovalContract
 
@@ -35,6 +35,11 @@ def readable(journal: Journal, after: int, limit: int) -> list[Entry]:
 def known_as(entry: Entry, position: int = 0, alias: bytes = b"\x00 alias of 16 b") -> Entry:
     """The entry with an alias."""
     return msgspec.structs.replace(entry, alias=alias, position=position)
+
+
+def record(what: str, *, is_change: bool = True, experiment: str = "") -> Record:
+    """Return a record of the audit trail."""
+    return Record(0, is_change, 5, 6, 7, what, 201, "naïve\n", "0123", experiment, "id")
 
 
 class JournalContract(RemovalContract):
@@ -300,6 +305,47 @@ class JournalContract(RemovalContract):
         assert not journal.revoke_key("a", 78)
         assert not journal.revoke_key("c", 79)
         assert journal.keys() == [one, two._replace(revoked_at=77)]
+
+    def test_a_key_takes_the_place_of_another(self, journal: Journal) -> None:
+        old, new = Key("a", b"1", "decide", "one", 5), Key("b", b"2", "decide", "one", 9, None, "shop", 99)
+        journal.add_key(old)
+        ending = old._replace(scope="expiring+decide", expires_at=60, label="not saved")
+        journal.add_key(new, ending, record("rotate"))
+        assert journal.keys() == [old._replace(scope="expiring+decide", expires_at=60), new]
+        assert [one.what for one in journal.records(0, 10)] == ["rotate"]
+        assert not journal.revoke_key("c", 77, record("revoke nothing"))
+        assert journal.revoke_key("a", 77, record("revoke"))
+        assert not journal.revoke_key("a", 78, record("revoke again"))
+        assert [one.what for one in journal.records(0, 10)] == ["rotate", "revoke"]
+
+    def test_the_last_use_of_a_key_only_moves_on(self, journal: Journal) -> None:
+        journal.add_key(Key("a", b"1", "decide", None, 5))
+        journal.add_key(Key("b", b"1", "decide", None, 6))
+        known = journal.keys()
+        assert [key.used_at for key in known] == [None, None]
+        for uses in ({"a": 70}, {"a": 60, "b": 80, "unknown": 90}, {}):
+            journal.note_uses(uses)
+        known = journal.keys()
+        assert [key.used_at for key in known] == [70, 80]
+
+    def test_the_audit_trail_is_read_by_pages_and_keeps_the_newest(
+        self, journal: Journal, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(journals, "MOST_CHANGES", 3)
+        monkeypatch.setattr(journals, "MOST_REFUSALS", 2)
+        journal.note([])
+        journal.note([record("1"), record("2", is_change=False), record("3", experiment="other")])
+        first = journal.records(0, 2)
+        assert [one.what for one in first] == ["1", "2"]
+        assert first[0] == record("1")._replace(number=first[0].number)
+        assert [one.what for one in journal.records(first[-1].number, 10)] == ["3"]
+        assert [one.what for one in journal.records(0, 10, "other")] == ["3"]
+        journal.note([record(str(n), is_change=n % 2 > 0) for n in range(4, 12)])
+        assert [one.what for one in journal.records(0, 100)] == ["7", "8", "9", "10", "11"]
+        numbers = [one.number for one in journal.records(0, 100)]
+        assert numbers == sorted(set(numbers))
+        journal.note([record("12")])
+        assert journal.records(numbers[-1], 10)[0].number > numbers[-1]
 
     def test_a_reader_sees_what_was_committed_and_cannot_write(self, journal: Journal) -> None:
         journal.append([created("one")])

@@ -26,7 +26,8 @@ STREAM = b"HTTP/1.1 200 OK\r\n\r\nfirst"
 
 
 def test_the_page_names_every_file() -> None:
-    assert {path.name for path in DEPLOY.iterdir()} == set(re.findall(r"\.\./deploy/([^)]+)\)", PAGE))
+    files = {str(path.relative_to(DEPLOY)) for path in DEPLOY.rglob("*") if path.is_file()}
+    assert files == set(re.findall(r"\.\./deploy/([^)]+)\)", PAGE))
     for name in re.findall(r"\bdeploy/([\w.@-]+\w)", PAGE):
         assert name == ".env" or (DEPLOY / name).exists(), name
 

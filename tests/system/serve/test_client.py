@@ -303,11 +303,12 @@ def test_a_service_that_does_not_answer(run: Run) -> None:
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 422, 500])
 def test_a_problem_is_raised_at_once(run: Run, status: int) -> None:
-    problem = {"type": "about:blank", "title": "No", "status": status, "detail": "because"}
+    problem = {"type": "about:blank", "title": "No", "status": status, "detail": "because", "request_id": "r"}
     faked = Faked(httpx.Response(status, json=problem))
     with pytest.raises(ServiceError) as raised:
         run(faked, lambda client: client.ask("layout"))
     assert (raised.value.status, raised.value.title, raised.value.detail) == (status, "No", "because")
+    assert raised.value.request_id == "r"
     assert str(raised.value) == f"{status} No: because"
     assert (len(faked.requests), faked.slept) == (1, [])
 

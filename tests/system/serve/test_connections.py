@@ -21,9 +21,9 @@ from tests.support.service import NO_TLS, compile_kernels
 
 START = """
 import sys
-from belated.serve.process import json_logs, run
+from belated.serve.process import logs, run
 from belated.serve.process.connections import Limits
-json_logs.start()
+logs.start()
 run.REPORT_EVERY = 10
 limits = Limits(connections=20, head=1.0, body=1.5, keep_alive=2.0, reading=1.5, linger=0.5)
 run.serve(run.Plan(sys.argv[1], "127.0.0.1", 0, limits=limits), [lambda url, _: print(url, flush=True)])
@@ -280,9 +280,9 @@ def test_when_all_are_busy_a_new_one_is_asked_to_come_again(port: int) -> None:
 
 FILES = """
 import resource, sys
-from belated.serve.process import json_logs
+from belated.serve.process import logs
 from belated.serve.process.connections import allow_files
-json_logs.start()
+logs.start()
 resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]), int(sys.argv[2])))
 allow_files(300)
 print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])

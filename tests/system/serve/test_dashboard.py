@@ -370,10 +370,14 @@ def test_an_unknown_experiment_is_told(unchecked_page: Page, server: Server) -> 
 
 def test_a_server_with_keys_is_asked_with_one(unchecked_page: Page, server: Server) -> None:
     """Other tests check the server's refusal. Here the browser gets 401 unless the header is right."""
+    sent = dict[str, str]()  # by address
 
     def guard(route: Route) -> None:
-        if route.request.headers.get("authorization") == "Bearer right":
-            route.continue_()
+        sent[route.request.url] = route.request.headers.get("authorization", "")
+        if sent[route.request.url] == "Bearer right":  # which this server, without keys, refuses
+            route.continue_(
+                headers={name: text for name, text in route.request.headers.items() if name != "authorization"}
+            )
         else:
             route.fulfill(status=401, content_type="application/problem+json", body='{"detail": "a key is needed"}')
 
@@ -391,12 +395,23 @@ def test_a_server_with_keys_is_asked_with_one(unchecked_page: Page, server: Serv
     expect(page.get_by_test_id("decide")).to_contain_text("Authorization: Bearer $BELATED_KEY")
     page.reload()  # the tab remembers the key
     expect(page.get_by_test_id("decisions")).to_have_text("1")
-    with page.expect_request("**/export.csv") as request, page.expect_download() as download:
+    with page.expect_download() as download:
         page.get_by_test_id("export-csv").click()
-    assert request.value.headers["authorization"] == "Bearer right"
-    exported = httpx.get(f"{server.url}/v1/experiments/layout/export.csv").content
+    address = f"{server.url}/v1/experiments/layout/export.csv"
+    assert sent[address] == "Bearer right"
+    exported = httpx.get(address).content
     assert Path(download.value.path()).read_bytes() == exported
     assert exported
+
+
+def test_a_key_that_the_server_does_not_need_any_more_is_dropped(unchecked_page: Page, server: Server) -> None:
+    create(server)
+    page = unchecked_page
+    page.goto(f"{server.url}/experiments/layout")
+    page.evaluate("sessionStorage.setItem('belated-key', 'blt_old')")
+    page.reload()
+    expect(page.get_by_test_id("decisions")).to_have_text("0")
+    assert page.evaluate("sessionStorage.getItem('belated-key')") is None
 
 
 class Wire:

@@ -26,21 +26,22 @@ from tests.support.waiting import until
 
 runner = CliRunner()
 LAYOUT = {"name": "layout", "arms": ["blue", "green"]}
-DECIDE, REPORT, ADMIN = {"decide", "admin"}, {"report", "admin"}, {"admin"}
+SCOPES = ("read", "metrics", "decide", "report", "admin")
+READ, METRICS, DECIDE, REPORT, ADMIN = ({scope, "admin"} for scope in SCOPES)
 WHO_MAY: dict[tuple[str, str], set[str] | None] = {  # written by hand. None means everybody, even without a key.
     ("GET", "/healthz"): None,
     ("GET", "/readyz"): None,
     ("GET", "/openapi.json"): None,
-    ("GET", "/metrics"): ADMIN,
+    ("GET", "/metrics"): METRICS,
     ("POST", "/v1/experiments/{name}/decisions"): DECIDE,
     ("POST", "/v1/experiments/{name}/decisions/batch"): DECIDE,
     ("POST", "/v1/decisions/{decision_id}/feedback"): REPORT,
     ("POST", "/v1/feedback"): REPORT,
     ("POST", "/v1/experiments"): ADMIN,
-    ("GET", "/v1/experiments"): ADMIN,
-    ("GET", "/v1/experiments/{name}"): ADMIN,
+    ("GET", "/v1/experiments"): READ,
+    ("GET", "/v1/experiments/{name}"): READ,
     ("POST", "/v1/experiments/{name}/arms"): ADMIN,
-    ("GET", "/v1/experiments/{name}/arms"): ADMIN,
+    ("GET", "/v1/experiments/{name}/arms"): READ,
     ("POST", "/v1/experiments/{name}/close"): ADMIN,
     ("POST", "/v1/experiments/{name}/pause"): ADMIN,
     ("POST", "/v1/experiments/{name}/resume"): ADMIN,
@@ -48,18 +49,26 @@ WHO_MAY: dict[tuple[str, str], set[str] | None] = {  # written by hand. None mea
     ("POST", "/v1/experiments/{name}/unfreeze"): ADMIN,
     ("POST", "/v1/experiments/{name}/end"): ADMIN,
     ("POST", "/v1/experiments/{name}/edit"): ADMIN,
-    ("GET", "/v1/experiments/{name}/decisions"): ADMIN,
-    ("GET", "/v1/experiments/{name}/feedback"): ADMIN,
-    ("GET", "/v1/experiments/{name}/events"): ADMIN,
-    ("GET", "/v1/experiments/{name}/export.csv"): ADMIN,
-    ("GET", "/v1/experiments/{name}/export.parquet"): ADMIN,
-    ("GET", "/v1/experiments/{name}/live"): ADMIN,
-    ("GET", "/v1/live"): ADMIN,
-    ("GET", "/v1/decisions/{decision_id}"): ADMIN,
-    ("GET", "/v1/store"): ADMIN,
+    ("GET", "/v1/experiments/{name}/decisions"): READ,
+    ("GET", "/v1/experiments/{name}/feedback"): READ,
+    ("GET", "/v1/experiments/{name}/events"): READ,
+    ("GET", "/v1/experiments/{name}/export.csv"): READ,
+    ("GET", "/v1/experiments/{name}/export.parquet"): READ,
+    ("GET", "/v1/experiments/{name}/live"): READ,
+    ("GET", "/v1/live"): READ,
+    ("GET", "/v1/decisions/{decision_id}"): READ,
+    ("GET", "/v1/store"): READ,
+    ("POST", "/v1/keys"): ADMIN,
+    ("GET", "/v1/keys"): ADMIN,
+    ("POST", "/v1/keys/{key_id}/rotate"): ADMIN,
+    ("POST", "/v1/keys/{key_id}/revoke"): ADMIN,
+    ("GET", "/v1/audit"): ADMIN,
 }
-WHOLE = {"/metrics", "/v1/store"}  # not allowed for a key of one experiment
-OWN_PART = {("GET", "/v1/experiments"), ("GET", "/v1/live"), ("POST", "/v1/feedback")}  # for the key's experiment only
+WHOLE = {"/v1/store", "/v1/keys", "/v1/keys/{key_id}/rotate", "/v1/keys/{key_id}/revoke"}  # not for one experiment
+OWN_PART = {  # for the key's experiment only
+    *(("GET", path) for path in ("/v1/experiments", "/v1/live", "/metrics", "/v1/audit")),
+    ("POST", "/v1/feedback"),
+}
 BODIES: dict[str, Any] = {
     "/v1/experiments": LAYOUT,
     "/v1/experiments/{name}/decisions/batch": {"size": 2},
@@ -85,7 +94,7 @@ def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Locked]:
     folder = tmp_path_factory.mktemp("service")
     made = {}
     store = ["--store", str(folder / "belated.db")]
-    for scope in ("decide", "report", "admin"):
+    for scope in SCOPES:
         for name, options in (
             (scope, []),
             *((f"{scope} of {one}", ["--experiment", one]) for one in ("layout", "other")),
@@ -104,7 +113,7 @@ def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Locked]:
 
 def call(locked: Locked, method: str, path: str, headers: dict[str, str], experiment: str = "layout") -> int:
     """Send a request and return its status. The body is not read, because it may be a stream."""
-    where = path.format(name=experiment, decision_id=locked.decisions[experiment])
+    where = path.format(name=experiment, decision_id=locked.decisions[experiment], key_id="0" * 12)
     body = BODIES.get(path)
     if path == "/v1/feedback":
         body = {"reports": [{"decision_id": locked.decisions[experiment], "reward": 1}]}
@@ -161,7 +170,7 @@ def expected(method: str, path: str, scope: str, experiment: str | None = None) 
         return {404}  # the key must not reveal that the decision exists
     if experiment == "other" and (method, path) not in OWN_PART:
         return {403}
-    return {200, 201, 409, 422}
+    return {404} if "key_id" in path else {200, 201, 409, 422}
 
 
 def test_a_key_of_one_experiment_sees_no_other(locked: Locked) -> None:
@@ -247,7 +256,7 @@ def test_keys_are_listed_without_their_secrets(locked: Locked) -> None:
     listed = command(locked.served.folder, "list")
     for who, key in locked.keys.items():
         _, id, secret = key.split("_")
-        [line] = [line for line in listed.splitlines() if id in line]
+        line = next(line for line in listed.splitlines() if id in line)
         assert who.partition(" of ")[0] in line or who == "revoked"
         assert (who.partition(" of ")[2] or "all") in line
         assert secret[:16] not in listed
@@ -256,7 +265,7 @@ def test_keys_are_listed_without_their_secrets(locked: Locked) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["create", "--scope", "root"], "one of decide, report, admin, got 'root'"),
+        (["create", "--scope", "root"], "one of read, metrics, decide, report, admin, got 'root'"),
         (["revoke", "000000000000"], "there is no key '000000000000'"),
     ],
 )

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
-from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from belated.errors import StoreError
 from belated.serve.http import live, parquet
@@ -87,7 +87,7 @@ def test_only_true_and_false_are_understood(server: Served) -> None:
     assert server.get("/v1/live?differences=1").status_code == 422
 
 
-async def listen(app: Starlette, path: str, is_enough: Any) -> list[bytes]:
+async def listen(app: ASGIApp, path: str, is_enough: Any) -> list[bytes]:
     """Return what a client receives. It disconnects as soon as `is_enough` is true."""
     sent: list[bytes] = []
     left = asyncio.Event()

@@ -51,14 +51,20 @@ class World:
 
     def __init__(self, served: Served) -> None:
         self.served = served
+        made = served.post(
+            "/v1/keys", {"scopes": ["admin"]}
+        ).json()  # some requests create keys, after which all need one
+        self.by = {"Authorization": f"Bearer {made['key']}"}
+        wish = {"scopes": ["read"]}
+        self.kept, self.ending = (served.post("/v1/keys", wish, **self.by).json()["id"] for _ in range(2))
         for name in ("seeded", "closing", "ending"):
             settings = {"name": name, "arms": ["blue", "green", "red"], "reward_wait": 3600}
-            assert served.post("/v1/experiments", settings).status_code == 201
-        made = served.post("/v1/experiments/seeded/decisions/batch", {"size": 500}).json()["decisions"]
+            assert served.post("/v1/experiments", settings, **self.by).status_code == 201
+        made = served.post("/v1/experiments/seeded/decisions/batch", {"size": 500}, **self.by).json()["decisions"]
         self.decisions = [one["decision_id"] for one in made]
-        served.post("/v1/experiments/seeded/decisions", {"subject": SUBJECT}).raise_for_status()
-        ending = served.post("/v1/experiments/ending/decisions").json()["decision_id"]
-        assert served.post(f"/v1/decisions/{ending}/feedback", {"reward": 1}).status_code == 200
+        served.post("/v1/experiments/seeded/decisions", {"subject": SUBJECT}, **self.by).raise_for_status()
+        ending = served.post("/v1/experiments/ending/decisions", **self.by).json()["decision_id"]
+        assert served.post(f"/v1/decisions/{ending}/feedback", {"reward": 1}, **self.by).status_code == 200
         config = SchemathesisConfig.from_dict({"seed": 1})
         self.schema = schemathesis.openapi.from_url(f"{served.url}/openapi.json", config=config)
 
@@ -66,7 +72,8 @@ class World:
         """Replace generated names and ids by existing ones."""
         ends = {"close": "closing", "end": "ending"}  # others need it open
         name = ends.get(case.operation.path.rpartition("/")[2], "seeded")
-        known = {"name": name, "decision_id": self.decisions[decision]}
+        key = self.ending if case.operation.path.endswith("/revoke") else self.kept
+        known = {"name": name, "decision_id": self.decisions[decision], "key_id": key}
         for parameter in case.path_parameters or {}:
             case.path_parameters[parameter] = known[parameter]
         if isinstance(case.body, dict) and isinstance(case.body.get("subject"), str):
@@ -106,7 +113,7 @@ def answers(world: World, route: Route, mode: GenerationMode) -> set[int]:
         if is_placed:
             world.use_existing(case, decision)
         applied = [check for check in CHECKS if not (is_placed and check is checks.negative_data_rejection)]
-        answer = case.call_and_validate(checks=applied, timeout=30)
+        answer = case.call_and_validate(checks=applied, timeout=30, headers=world.by)
         statuses.add(answer.status_code)
 
     run()
@@ -122,12 +129,14 @@ def test_every_example_works(world: World) -> None:
         if body is None:
             continue
         for example in body["content"]["application/json"]["examples"].values():
-            path = route.path.format(name="example", decision_id=world.decisions[-1])
+            key = world.served.post("/v1/keys", {"scopes": ["read"]}, **world.by).json()["id"]
+            path = route.path.format(name="example", decision_id=world.decisions[-1], key_id=key)
             if "{name}" in route.path:
-                world.served.post("/v1/experiments", {"name": "example", "arms": ["blue", "red"]})
+                world.served.post("/v1/experiments", {"name": "example", "arms": ["blue", "red"]}, **world.by)
             if path.endswith("example/feedback"):
-                world.served.post("/v1/experiments/example/decisions", {"subject": example["value"]["subject"]})
-            answer = world.served.post(path, example["value"])
+                who = {"subject": example["value"]["subject"]}
+                world.served.post("/v1/experiments/example/decisions", who, **world.by)
+            answer = world.served.post(path, example["value"], **world.by)
             assert answer.status_code in route.gives, answer.text
             msgspec.convert(answer.json(), route.gives[answer.status_code])
             sent += 1

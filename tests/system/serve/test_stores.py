@@ -19,7 +19,7 @@ from belated.serve.domain import fold
 from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.fold import Snapshot
 from belated.serve.store.copy import copy
-from belated.serve.store.journal import Journal, Key
+from belated.serve.store.journal import Journal, Key, Record
 from belated.serve.store.loading import load
 from belated.serve.store.opening import migrate, open_journal, shown
 from belated.serve.store.postgres import schema as postgres_schema
@@ -27,6 +27,7 @@ from belated.serve.store.sqlite import schema as sqlite_schema
 from belated.serve.store.sqlite.journal import SQLiteJournal
 from belated.serve.store.verify import verify
 from belated.testing.entries import created, decided, filled
+from belated.testing.journal_contract import record
 from tests.support import histories
 from tests.support.engines import Driven
 from tests.support.journals import Slow
@@ -96,7 +97,8 @@ def lived(tmp_path: Path) -> Iterator[Driven]:
         driven.engine.snapshot()
     histories.live(driven, np.random.default_rng(4), 30)
     driven.engine.journal.add_key(Key("a", b"\x00\xff", "decide", "naïve ☕", 5))
-    driven.engine.journal.add_key(Key("b", b"", "admin", None, 6, 7))
+    driven.engine.journal.add_key(Key("b", b"", "admin", None, 6, 7, "ops", 8, 9))
+    driven.engine.journal.note([record("one"), record("two", is_change=False)])
     yield driven
     driven.engine.journal.close()
 
@@ -126,7 +128,9 @@ def run(*arguments: str) -> str:
 
 
 VERSIONS = [f"schema version {number}" for number in range(1, postgres_schema.SCHEMA_VERSION + 1)]
-STEPS = [*VERSIONS[:3], "index outcomes", "index in_force", *VERSIONS[3:]]
+READING = ["index outcomes", "index in_force"]
+STEPS = [*VERSIONS[:3], *READING, *VERSIONS[3:]]
+FILE_STEPS = [*(f"schema version {number}" for number in range(1, sqlite_schema.SCHEMA_VERSION + 1)), *READING]
 
 
 # -- migrate -----------------------------------------------------------------------------------------------------
@@ -147,8 +151,7 @@ def test_a_database_gets_its_tables_from_migrate_and_only_from_there(bare: str) 
 
 def test_a_file_may_be_made_by_migrate_too(tmp_path: Path) -> None:
     path = tmp_path / "new.db"
-    steps = (*VERSIONS[: sqlite_schema.SCHEMA_VERSION], "index outcomes", "index in_force")
-    assert run("migrate", "--store", str(path)).splitlines() == [f"{path}: {step}" for step in steps]
+    assert run("migrate", "--store", str(path)).splitlines() == [f"{path}: {step}" for step in FILE_STEPS]
     with closing(SQLiteJournal(path)) as journal, closing(SQLiteJournal(tmp_path / "other.db")) as other:
         schema = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name"
         assert journal._rows(schema) == other._rows(schema)
@@ -208,8 +211,7 @@ def test_a_file_of_the_first_release_is_upgraded_and_keeps_every_entry(tmp_path:
     with pytest.raises(StoreError, match=f"is of an older release. Run `belated migrate --store {path}`"):
         SQLiteJournal(path)
     assert path.read_bytes() == before
-    steps = (*VERSIONS[1 : sqlite_schema.SCHEMA_VERSION], "index outcomes", "index in_force")
-    assert run("migrate", "--store", str(path)).splitlines() == [f"{path}: {step}" for step in steps]
+    assert run("migrate", "--store", str(path)).splitlines() == [f"{path}: {step}" for step in FILE_STEPS[1:]]
     with closing(SQLiteJournal(path)) as journal:
         assert journal.read(0, 10**6) == entries
         assert verify(journal).problems == []
@@ -255,9 +257,10 @@ def test_migrations_at_the_same_time_take_turns(bare: str) -> None:
 # -- copy --------------------------------------------------------------------------------------------------------
 
 
-def content(journal: Journal) -> tuple[list[Entry], list[Snapshot], list[Key], bytes]:
+def content(journal: Journal) -> tuple[list[Entry], list[Snapshot], list[Key], list[Record], bytes]:
     """The whole content of a store, and the state it folds to."""
-    return journal.read(0, 10**6), journal.snapshots(), journal.keys(), load(journal).snapshot().state
+    state = load(journal).snapshot().state
+    return journal.read(0, 10**6), journal.snapshots(), journal.keys(), journal.records(0, 10), state
 
 
 def test_there_and_back_again(tmp_path: Path, database: str, lived: Driven) -> None:
@@ -272,7 +275,7 @@ def test_there_and_back_again(tmp_path: Path, database: str, lived: Driven) -> N
             assert verify(journal).problems == []
             assert journal.append([decided(1, 10**6)]) == [lived.engine.fold.seq + 1]
     assert contents[0] == contents[1] == contents[2]
-    assert contents[0][3] == lived.engine.fold.snapshot().state
+    assert contents[0][-1] == lived.engine.fold.snapshot().state
 
 
 def test_gaps_are_kept_and_snapshots_of_another_fold_are_not(tmp_path: Path, cluster: Cluster, database: str) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import signal
 import socket
@@ -68,6 +69,35 @@ def decide(served: Served, key: str) -> str:
             return str(answer.json()["decision_id"])
         assert answer.status_code == 503
     raise AssertionError("never answered")
+
+
+def counted(served: Served) -> float:
+    """How many decisions were asked for, as one of the workers tells it."""
+    try:
+        text = served.get("/metrics").text
+    except httpx.TransportError:  # it waited for a worker that was killed
+        return -1.0
+    found = re.findall(
+        r'^belated_requests_total\{route="POST [^"]*/decisions",status="201"\} (\S+)$', text, re.MULTILINE
+    )
+    return float(found[0]) if found else 0.0
+
+
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+def test_any_worker_tells_what_all_have_answered_and_the_sum_never_falls(served: Served) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: decide(served, f"key {n}"), range(60)))
+    until(lambda: {counted(served) for _ in range(12)} == {60.0})
+    before = children(served.process.pid)
+    for pid in before:
+        os.kill(pid, signal.SIGKILL)
+        until(lambda pid=pid: pid not in children(served.process.pid))  # type: ignore[misc]
+        until(lambda: len(children(served.process.pid)) == WORKERS)
+    assert not before & children(served.process.pid)
+    until(lambda: counted(served) >= 0 and "\nbelated_workers 3.0" in served.get("/metrics").text)
+    assert {counted(served) for _ in range(12)} == {60.0}
+    decide(served, "another")
+    until(lambda: {counted(served) for _ in range(12)} == {61.0})
 
 
 def test_all_of_them_serve_and_a_key_has_one_effect(served: Served) -> None:

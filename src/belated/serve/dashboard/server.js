@@ -3,6 +3,7 @@
 import { el } from "/static/dom.js";
 
 const STORED = "belated-key";
+const NO_KEYS = "this service has no keys"; // how the server begins to say so
 let asking = null; // one dialog at a time, even if several calls wait for the key
 
 export class Problem extends Error {
@@ -22,7 +23,12 @@ export async function request(path, options = {}) {
     const headers = { ...options.headers, ...(key === null ? {} : { Authorization: `Bearer ${key}` }) };
     const response = await fetch(path, { cache: "no-store", ...options, headers });
     if (response.ok) return response;
-    if (response.status !== 401) throw await problem(response);
+    if (response.status !== 401) {
+      const refused = await problem(response);
+      if (response.status !== 403 || key === null || !refused.message.startsWith(NO_KEYS)) throw refused;
+      sessionStorage.removeItem(STORED); // this server has no keys any more, and refuses all that are sent
+      continue;
+    }
     if (sessionStorage.getItem(STORED) === key) sessionStorage.removeItem(STORED);
     asking ??= askForKey(key !== null).finally(() => (asking = null));
     await asking;

@@ -3,7 +3,16 @@
 from typing import Final, Literal, final
 
 RefusalKind = Literal[
-    "unauthenticated", "forbidden", "not_found", "conflict", "failed", "invalid", "too_many", "unavailable", "internal"
+    "unauthenticated",
+    "forbidden",
+    "not_found",
+    "gone",
+    "conflict",
+    "failed",
+    "invalid",
+    "too_many",
+    "unavailable",
+    "internal",
 ]
 RETRY_SECONDS: Final = 1
 STORE_SILENT: Final = "the store has not answered for some seconds"
@@ -29,6 +38,7 @@ class Refusal(Exception):
         super().__init__(kind, detail)
         self.kind, self.detail, self.retry_after, self.revision = kind, detail, retry_after, revision
         self.quota = ""  # the quota that was exhausted, for the metrics
+        self.key = ("", "")  # the label and the id of a key that was refused, for the audit trail
 
 
 def try_later(detail: str) -> Refusal:

@@ -16,6 +16,7 @@ from belated.serve.domain.several import Several
 MAX_ARMS: Final = 1_000
 MAX_NAME: Final = 100
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+LONGEST_SHOWN: Final = 80  # characters of a setting in a message
 LONGEST_WAIT: Final = 10 * 366 * 86_400.0  # ten years
 
 Name = Annotated[
@@ -207,6 +208,22 @@ def is_repeated(existing: Settings, asked: Settings) -> bool:
     if asked.tuning == TuningChoice() and existing.tuning == FORMER_DEFAULT:
         asked = msgspec.structs.replace(asked, tuning=FORMER_DEFAULT)
     return asked == existing
+
+
+def differing(existing: Settings, asked: Settings) -> str:
+    """Say which settings of an experiment differ from those that somebody asked for."""
+    found = []
+    for name in Settings.__struct_fields__:
+        old, new = getattr(existing, name), getattr(asked, name)
+        if old != new:
+            found.append(f"its {name} is {shown(old)}, not {shown(new)}")
+    return " and ".join(found)
+
+
+def shown(value: Any) -> str:
+    """Return a setting as JSON, cut if it is long."""
+    text = "left out" if value is UNSET else msgspec.json.encode(value).decode()
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
 
 
 def stored_settings(body: bytes) -> Settings:

@@ -14,6 +14,14 @@ def now() -> int:
     return time.time_ns() // 1000
 
 
+def parsed(text: str) -> int:
+    """Read a time as RFC 3339 writes it. Raises ValueError, also for a time without its zone."""
+    at = datetime.fromisoformat(text)
+    if at.tzinfo is None:
+        raise ValueError(f"{text} has no zone")
+    return (at - EPOCH) // timedelta(microseconds=1)
+
+
 @lru_cache(256)  # decisions of one commit have one time
 def iso(at: int) -> str:
     """Format a time in microseconds as RFC 3339."""

@@ -15,7 +15,7 @@ from belated.serve.domain.fold import Fold
 from belated.serve.domain.operating import Operation
 from belated.serve.domain.quotas import too_many_arms, weight_of
 from belated.serve.domain.refusals import Refusal
-from belated.serve.domain.settings import MAX_ARMS, ArmChange, Settings, check_arms, is_repeated
+from belated.serve.domain.settings import MAX_ARMS, ArmChange, Settings, check_arms, differing, is_repeated
 from belated.serve.engine.operating import check_arms_left, planned
 from belated.serve.engine.requests import Change, ChangeArms, Close, Create, Operate
 
@@ -94,8 +94,11 @@ def _creation(request: Create, fold: Fold, at: int) -> Entry | None:
         body = msgspec.json.encode(settings)
         check_readable(body, Settings)
         return Entry(at, EntryKind.CREATED, 0, revision=0, body=body, drawn=_cause(request.by))
-    if not is_repeated(existing.operations.original or existing.settings, settings):
-        raise Refusal("conflict", f"there is an experiment {settings.name!r} with other settings. Choose another name.")
+    first = existing.operations.original or existing.settings
+    if not is_repeated(first, settings):
+        which = differing(first, settings)
+        said = f"there is an experiment {settings.name!r} with other settings: {which}. Choose another name."
+        raise Refusal("conflict", said)
     return None
 
 

@@ -11,6 +11,7 @@ from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.failures import failed
 from belated.serve.domain.fold import Fold
 from belated.serve.domain.messages import OutcomeReport, ReportStatus
+from belated.serve.domain.outcome_ranges import check_outcome
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.several import Several, added, outcome_of, parts_of, replaced
 from belated.serve.domain.timestamps import shown
@@ -46,10 +47,7 @@ def judge(
         )
     if (rule := experiment.settings.rule) is not None:
         return judge_one_of_several(report, found, experiment, rule, at, own)
-    try:
-        declared.check(declared.word, report.value)
-    except InvalidInput as error:
-        raise Refusal("invalid", str(error)) from None
+    check_outcome(declared, report.value)
     kind = kind_after(outcome)
     if outcome is not None and kind is EntryKind.AMENDED:
         if report.value == outcome.value or (own is not None and not report.amend and report.value == own.value):

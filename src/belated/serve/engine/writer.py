@@ -8,16 +8,17 @@ from collections import deque
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, NamedTuple, TypeVar, final
 
 from belated.errors import HistoryLost, StoreError, StoreUnreachable
 from belated.serve.domain.refusals import STORE_FAILED, STORE_SILENT, STORE_UNREACHABLE, Refusal, try_later
 from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.engine.engine import Engine
+from belated.serve.engine.errands import Errands
 from belated.serve.engine.expiry import EXPIRED_AT_ONCE
 from belated.serve.engine.parking import Parked, Parking
 from belated.serve.engine.requests import Ask, Request, Result, Tell
-from belated.serve.store.journal import Key
+from belated.serve.store.journal import Journal, Key
 
 MAX_GROUP: Final = 20_000  # decisions and reports in one commit, so that no request waits long behind a crowd
 LIGHT: Final = 256  # decisions and reports in a group that is small enough to commit fast
@@ -35,6 +36,7 @@ HANG_TIMEOUT: Final = 60.0  # and after which this process is given up. Database
 CLAIM_TIMEOUT: Final = 1.0  # seconds to wait for the claim to save the last snapshot
 EXPIRY_EVERY: Final = 0.25  # seconds between two searches for waits that are over
 EXPIRY_TURN: Final = 0.05  # seconds that such a search may take while requests wait
+T = TypeVar("T")
 log = logging.getLogger("belated.writer")
 
 
@@ -92,6 +94,7 @@ class Writer:
         self._finished: SimpleQueue[tuple[list[PendingRequest], list[Result]]] = SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = Thread(target=self._run, name="belated-writer")
+        self._errands = Errands()
         self._parking: Parking[PendingRequest] = Parking()
         self._next_expiry = self._next_look = self._next_turn = 0.0
         self._pause = TAIL_SOON
@@ -120,6 +123,19 @@ class Writer:
         if isinstance(result, Refusal):
             raise result
         return result
+
+    async def run(self, errand: Callable[[Journal], T]) -> T:
+        """Run something with the journal of the writer's thread, between two groups. Raises a Refusal."""
+        if (refusal := self.refusal()) is not None:
+            raise refusal
+        future = self._errands.submit(errand)
+        self._groups.put([])  # so that the thread wakes up
+        result: T = await future
+        return result
+
+    def _run_errands(self) -> None:
+        guarded = (lambda _step: False) if self.failure else self._guarded
+        self._errands.run(self.engine.journal, guarded, self._failed)
 
     def _is_stalled(self) -> bool:
         """Whether the thread has waited for the store longer than STALL_TIMEOUT."""
@@ -198,6 +214,7 @@ class Writer:
                 break
             self._turn(group)
         self._resume(math.inf)
+        self._run_errands()
         if not self.failure:
             self._guarded(self._snapshot_at_end)
 
@@ -205,6 +222,7 @@ class Writer:
         """Serve a group, and do what else is due. Whatever fails, the thread goes on, or callers would wait forever."""
         if not self._guarded(lambda: self._serve(group)):
             self._finish(group, [self._failed()] * len(group))
+        self._run_errands()
         self._guarded(lambda: self._look_after(is_idle=not group))
         self._guarded(lambda: self._resume(math.inf if self.failure else time.monotonic()))
 

@@ -16,17 +16,18 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Mount
 from starlette.routing import Route as StarletteRoute
 from starlette.staticfiles import StaticFiles
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from belated.errors import InvalidInput, StoreError, StoreUnreachable
 from belated.serve.domain.refusals import STORE_UNREACHABLE, STORE_UNREADABLE, Refusal, try_later
-from belated.serve.http import openapi
+from belated.serve.http import openapi, request_ids
+from belated.serve.http.auditing import note_change, note_refusal
+from belated.serve.http.boards import Board
 from belated.serve.http.calls import Answer, Call
 from belated.serve.http.guard import guard
 from belated.serve.http.metrics import Metrics
 from belated.serve.http.problem_documents import PROBLEM_MEDIA, HTTPProblem, problem_of
 from belated.serve.http.routes import ROUTES, Route
-from belated.serve.service.keys import check_unrestricted
 from belated.serve.service.service import Service
 
 DASHBOARD: Final = Path(__file__).parent.parent / "dashboard"
@@ -51,7 +52,7 @@ encode = msgspec.json.Encoder().encode
 
 def problem_answer(problem: HTTPProblem) -> Answer:
     """Return the answer to a request with a problem."""
-    return Answer(problem.status, problem.document(), problem.headers, PROBLEM_MEDIA)
+    return Answer(problem.status, problem.document(request_ids.CURRENT.get()), problem.headers, PROBLEM_MEDIA)
 
 
 def refusal_of(error: InvalidInput | StoreError) -> Refusal:
@@ -110,16 +111,18 @@ class Endpoint:
         self._seconds = metrics.seconds.labels(self._path)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started, call = time.perf_counter(), Call(self._service, scope, receive)
+        started, call, refused = time.perf_counter(), Call(self._service, scope, receive), None
         try:
             answer = await self._handle(call)
         except HTTPProblem as problem:
             answer = problem_answer(problem)
         except Refusal as refusal:
             self._metrics.refused(refusal)
-            answer = problem_answer(problem_of(refusal))
+            answer, refused = problem_answer(problem_of(refusal)), refusal
         except (InvalidInput, StoreError) as error:
             answer = problem_answer(problem_of(refusal_of(error)))
+        if answer.status >= 400:
+            note_refusal(call, self._path, answer.status, refused)
         await self._send(answer, receive, send)
         self._count(scope["method"], answer.status, time.perf_counter() - started)
 
@@ -130,9 +133,12 @@ class Endpoint:
             raise HTTPProblem(405, f"{self._path} takes only {allowed}", {"Allow": allowed})
         if not self._service.is_locked:
             guard(call)
-        elif route.scope is not None:
+        if route.scope is not None:
             call.grant = self._service.admit(call.key(), route.scope, is_reading=route.method == "GET")
-        return await route.handler(call)
+        answer = await route.handler(call)
+        if route.scope == "admin":
+            await note_change(call, self._path, answer)
+        return answer
 
     @staticmethod
     async def _send(answer: Answer, receive: Receive, send: Send) -> None:
@@ -164,13 +170,16 @@ def documents(metrics: Metrics) -> list[Route]:
 
     async def prometheus(call: Call) -> Answer:
         """Return metrics for Prometheus."""
-        check_unrestricted(call.grant)
-        body, media = await call.service.views.make("/metrics", metrics.text)
+        only, arms = call.grant.experiment, call.query("arms").get("arms", "")
+        if arms not in ("", "all"):
+            raise Refusal("invalid", f"arms must be all, or left out, got {arms!r:.80}")
+        made = call.service.views.make(("/metrics", only, arms), lambda: metrics.text(only, all_arms=arms == "all"))
+        body, media = await made
         return Answer(200, body, media=media)
 
     return [
         Route("GET", "/openapi.json", openapi_document, None, "The API description", {}),
-        Route("GET", "/metrics", prometheus, "admin", "Metrics", {}),
+        Route("GET", "/metrics", prometheus, "metrics", "Metrics", {}),
     ]
 
 
@@ -215,19 +224,18 @@ async def on_http_error(_request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     detail = "there is nothing at this path. See /docs for the API." if status == 404 else "this is not possible here"
     headers = {**SAFE_HEADERS, **((error.headers or {}) if isinstance(error, HTTPException) else {})}
-    return Response(encode(HTTPProblem(status, detail).document()), status, headers, PROBLEM_MEDIA)
+    return Response(encode(problem_answer(HTTPProblem(status, detail)).body), status, headers, PROBLEM_MEDIA)
 
 
 async def on_failure(request: Request, error: Exception) -> Response:
     """Answer a request that met a bug."""
     log.error("unexpected failure", exc_info=error, extra={"path": request.url.path})
     detail = "an unexpected failure. The service's log has more."
-    return Response(encode(HTTPProblem(500, detail).document()), 500, SAFE_HEADERS, PROBLEM_MEDIA)
+    return Response(encode(problem_answer(HTTPProblem(500, detail)).body), 500, SAFE_HEADERS, PROBLEM_MEDIA)
 
 
-def routes(service: Service) -> list[BaseRoute]:
+def routes(service: Service, metrics: Metrics) -> list[BaseRoute]:
     """Return all routes of the service."""
-    metrics = Metrics(service)
     by_path: dict[str, dict[str, Route]] = {}
     for route in (*ROUTES, *documents(metrics)):
         methods = by_path.setdefault(route.path, {})
@@ -240,16 +248,20 @@ def routes(service: Service) -> list[BaseRoute]:
     return [*api, *shown, Mount("/static", Assets(directory=DASHBOARD))]
 
 
-def build(service: Service) -> Starlette:
-    """Build the application of a service."""
+def build(service: Service, board: Board | None = None) -> ASGIApp:
+    """Build the application of a service. `board` is where its workers share their metrics, if there are several."""
+    metrics = Metrics(service, board)
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         service.start(asyncio.get_running_loop())
+        publishing = asyncio.create_task(metrics.publish())
         yield
+        publishing.cancel()
+        metrics.share()  # the last numbers
         service.stop()
 
     handlers: Any = {HTTPException: on_http_error, Exception: on_failure}
-    app = Starlette(routes=routes(service), lifespan=lifespan, exception_handlers=handlers)
+    app = Starlette(routes=routes(service, metrics), lifespan=lifespan, exception_handlers=handlers)
     app.router.redirect_slashes = False  # answer 404 for an unknown path instead of guessing
-    return app
+    return request_ids.with_request_ids(app)

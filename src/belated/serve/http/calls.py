@@ -37,13 +37,15 @@ class Answer(NamedTuple):
 class Call:
     """One request."""
 
-    __slots__ = ("_headers", "_receive", "grant", "path", "scope", "service")
+    __slots__ = ("_headers", "_receive", "about", "grant", "noted", "path", "scope", "service")
 
     def __init__(self, service: Service, scope: Scope, receive: Receive) -> None:
         self.service, self.scope, self._receive = service, scope, receive
         self.path: dict[str, str] = scope["path_params"]
         self._headers: list[tuple[bytes, bytes]] = scope["headers"]
         self.grant = Grant()
+        self.about: str = self.path.get("name", "")  # the experiment, for the audit trail
+        self.noted = False  # whether the change is in the audit trail already
 
     def header(self, name: bytes) -> str | None:
         """Return the first header of this name. Give the name in lower case."""
@@ -103,6 +105,11 @@ class Call:
     def caller(self) -> str:
         """Who calls: the id of the key, or the address if the service has no keys."""
         return self.grant.key or (self.scope.get("client") or ("unknown",))[0]
+
+    @property
+    def by(self) -> str | None:
+        """Who makes a change, as events and the audit trail name it. None if the service has no keys."""
+        return self.grant.by
 
     def idempotency_key(self) -> str | None:
         """Return the Idempotency-Key, if there is one."""

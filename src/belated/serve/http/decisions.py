@@ -153,8 +153,8 @@ async def list_decisions(call: Call) -> Answer:
     experiment, (after, limit) = await experiment_of(call), call.page()
 
     def read_page() -> DecisionPage:
-        page = call.service.decisions(experiment, after, limit)
-        return DecisionPage([of_found(experiment, found) for found in page.items], page.next)
+        page = call.service.lists.decisions(experiment, after, limit)
+        return DecisionPage([of_found(experiment, found) for found in page.items], page.next, page.resume)
 
     return Answer(200, await run_in_threadpool(read_page))
 
@@ -164,7 +164,7 @@ async def list_outcomes(call: Call) -> Answer:
     experiment, (after, limit) = await experiment_of(call), call.page()
 
     def read_page() -> OutcomePage:
-        page = call.service.outcomes(experiment, after, limit)
-        return OutcomePage([of_reported(experiment, entry) for entry in page.items], page.next)
+        page = call.service.lists.outcomes(experiment, after, limit)
+        return OutcomePage([of_reported(experiment, entry) for entry in page.items], page.next, page.resume)
 
     return Answer(200, await run_in_threadpool(read_page))

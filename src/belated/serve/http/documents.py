@@ -217,11 +217,17 @@ class ArmPage(msgspec.Struct):
     next: str | None
 
 
+Resume = Annotated[
+    str, Meta(description="A cursor to keep. A later request goes on from here, also after the last page.")
+]
+
+
 class DecisionPage(msgspec.Struct):
     """A page of decisions, oldest first."""
 
     decisions: list[KnownDecision]
     next: str | None
+    resume: Resume
 
 
 class OutcomePage(msgspec.Struct):
@@ -229,6 +235,7 @@ class OutcomePage(msgspec.Struct):
 
     outcomes: list[ReportedOutcome]
     next: str | None
+    resume: Resume
 
 
 class EventPage(msgspec.Struct):
@@ -236,6 +243,7 @@ class EventPage(msgspec.Struct):
 
     events: list[Event]
     next: str | None
+    resume: Resume
 
 
 class Health(msgspec.Struct):

@@ -23,8 +23,9 @@ EDIT: Final = msgspec.json.Decoder(Edit)
 async def create(call: Call) -> Answer:
     """Create an experiment. Sending the same settings again changes nothing."""
     settings = await call.read(SETTINGS)
+    call.about = settings.name
     check_experiment(call.grant, settings.name)
-    is_new = await call.service.create(settings, call.grant.key)
+    is_new = await call.service.create(settings, call.by or "")
     return await described(call.service, settings.name, 201 if is_new else 200)
 
 
@@ -49,24 +50,24 @@ async def list_arms(call: Call) -> Answer:
     """List all arms that ever took part, with everything about each."""
     name, (after, limit) = (await experiment_of(call)).name, call.page()
     service = call.service
-    return await made(service, (name, after, limit), lambda: ArmPage(*service.arms(name, after, limit)))
+    return await made(service, (name, after, limit), lambda: ArmPage(*service.arms(name, after, limit)[:2]))
 
 
 async def change_arms(call: Call) -> Answer:
     """Add and retire arms."""
-    await call.service.change_arms(call.name, await call.read(ARMS), call.grant.key)
+    await call.service.change_arms(call.name, await call.read(ARMS), call.by or "")
     return await described(call.service, call.name)
 
 
 async def close(call: Call) -> Answer:
     """Make no more decisions. Reports are still accepted."""
     await call.read(NOTHING)
-    await call.service.close_experiment(call.name, call.grant.key)
+    await call.service.close_experiment(call.name, call.by or "")
     return await described(call.service, call.name)
 
 
 async def _operate(call: Call, operation: Operation) -> Answer:
-    await call.service.operate(call.name, operation, call.grant.key)
+    await call.service.operate(call.name, operation, call.by or "")
     return await described(call.service, call.name)
 
 
@@ -112,7 +113,7 @@ async def list_all(call: Call) -> Answer:
 
 def experiment_page(service: Service, after: int, limit: int, only: str | None) -> ExperimentPage:
     """Return a page of experiments. `only` is the one experiment that the caller may see."""
-    return ExperimentPage(*service.experiments(after, limit, only))
+    return ExperimentPage(*service.experiments(after, limit, only)[:2])
 
 
 async def list_events(call: Call) -> Answer:
@@ -120,7 +121,7 @@ async def list_events(call: Call) -> Answer:
     experiment, (after, limit) = await experiment_of(call), call.page()
 
     def read_page() -> EventPage:
-        page = call.service.events(experiment, after, limit)
-        return EventPage([of_event(entry) for entry in page.items], page.next)
+        page = call.service.lists.events(experiment, after, limit)
+        return EventPage([of_event(entry) for entry in page.items], page.next, page.resume)
 
     return Answer(200, await run_in_threadpool(read_page))

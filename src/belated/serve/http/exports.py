@@ -8,11 +8,11 @@ import io
 from collections.abc import AsyncGenerator, Generator
 from contextlib import closing
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from starlette.concurrency import run_in_threadpool
 
-from belated.serve.domain import ids
+from belated.serve.domain import ids, timestamps
 from belated.serve.domain.entries import EntryKind, Found
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.refusals import Refusal
@@ -20,35 +20,46 @@ from belated.serve.http import parquet
 from belated.serve.http.calls import Answer, Call, experiment_of, whole
 from belated.serve.http.documents import OutcomeDocument, of_found
 from belated.serve.http.spreadsheets import text_cell
+from belated.serve.service.lists import Wanted
 
 DECISION: Final = ("decision_id", "round", "time", "arm", "probability")
 OUTCOME: Final = ("outcome", "outcome_time", "status", "expires_at")  # it expires at the end of the wait
 RANGE: Final = ("outcome_lowest", "outcome_highest", "outcome_better")  # the same in every row, safe in spreadsheets
 SUBJECT: Final = ("subject",)  # its digest, in hexadecimal
 MOST_ROWS: Final = 2**62
+CURSOR: Final = "Belated-Cursor"  # the header that says where a later export goes on
 Pages = Generator[list[Found]]
-
-
-class Wanted(NamedTuple):
-    """Which decisions a caller wants."""
-
-    after: int  # the entry of the last decision that the caller has, or 0
-    limit: int
-    is_continued: bool
 
 
 def wanted(call: Call) -> Wanted:
     """Read the query of an export."""
-    given = call.query("after", "limit")
-    limit = whole("limit", given.get("limit", str(MOST_ROWS)), 1, MOST_ROWS)
-    if "after" not in given:
-        return Wanted(0, limit, is_continued=False)
-    found = ids.decode(given["after"])
+    given = call.query("after", "limit", "cursor", "from", "to")
+    if "cursor" in given and ("after" in given or "limit" in given):
+        raise Refusal("invalid", "a cursor gives all that is new, without after and limit. Leave these out")
+    return Wanted(
+        after_of(given["after"]) if "after" in given else 0,
+        whole("cursor", given.get("cursor", "0"), 0, MOST_ROWS),
+        whole("limit", given.get("limit", str(MOST_ROWS)), 1, MOST_ROWS),
+        time_of("from", given["from"]) if "from" in given else 0,
+        time_of("to", given["to"]) if "to" in given else MOST_ROWS,
+    )
+
+
+def after_of(text: str) -> int:
+    """Return the entry of the decision after which an export goes on."""
+    found = ids.decode(text)
     if found is None:
-        raise Refusal(
-            "invalid", f"after must be the decision_id of the last row that you have, got {given['after']!r:.80}"
-        )
-    return Wanted(found.seq, limit, is_continued=True)
+        raise Refusal("invalid", f"after must be the decision_id of the last row that you have, got {text!r:.80}")
+    return found.seq
+
+
+def time_of(name: str, text: str) -> int:
+    """Read a time from a query, in microseconds since 1970."""
+    try:
+        return timestamps.parsed(text)
+    except ValueError:
+        example = "2026-01-31T12:00:00Z"
+        raise Refusal("invalid", f"{name} must be a time with its zone, such as {example}, got {text!r:.80}") from None
 
 
 def csv_pages(experiment: Experiment, pages: Pages, *, has_header: bool = True) -> Generator[bytes]:
@@ -114,19 +125,23 @@ def cells(experiment: Experiment, found: Found) -> tuple[Any, ...]:
 
 
 async def to_csv(call: Call) -> Answer:
-    """Download all decisions as CSV, or go on after a decision. What goes on has no header."""
+    """Download decisions as CSV: all, those of a time, those after a decision, or what is new since a cursor.
+
+    What goes on after a decision has no header.
+    """
     which, experiment = wanted(call), await experiment_of(call)
-    pages = call.service.export(experiment, which.after, which.limit)
-    content = csv_pages(experiment, pages, has_header=not which.is_continued)
-    return Answer(200, await begun(content), attachment(experiment, "csv"), "text/csv; charset=utf-8")
+    pages, cursor = call.service.lists.export(experiment, which)
+    content = csv_pages(experiment, pages, has_header=not which.after)
+    return Answer(200, await begun(content), headers_of(experiment, which, cursor, "csv"), "text/csv; charset=utf-8")
 
 
 async def to_parquet(call: Call) -> Answer:
-    """Download all decisions as Parquet, or go on after a decision. Each answer is a file of its own."""
+    """Download decisions as Parquet: all, those of a time, those after a decision, or what is new since a cursor."""
     which, experiment = wanted(call), await experiment_of(call)
-    parts = parquet_parts(experiment, call.service.export(experiment, which.after, which.limit))
-    media = "application/vnd.apache.parquet"
-    return Answer(200, await begun(parquet.joined(parts)), attachment(experiment, "parquet"), media)
+    pages, cursor = call.service.lists.export(experiment, which)
+    content = await begun(parquet.joined(parquet_parts(experiment, pages)))
+    headers = headers_of(experiment, which, cursor, "parquet")
+    return Answer(200, content, headers, "application/vnd.apache.parquet")
 
 
 async def begun(content: Generator[bytes]) -> AsyncGenerator[bytes]:
@@ -144,6 +159,10 @@ async def streamed(first: bytes, content: Generator[bytes]) -> AsyncGenerator[by
         await run_in_threadpool(content.close)
 
 
-def attachment(experiment: Experiment, ending: str) -> dict[str, str]:
-    """Return the header that names the file a browser saves."""
-    return {"Content-Disposition": f'attachment; filename="{experiment.name}.{ending}"'}
+def headers_of(experiment: Experiment, which: Wanted, cursor: int, ending: str) -> dict[str, str]:
+    """Return the headers that name the file a browser saves, and say where a later export goes on.
+
+    An export with a limit goes on after its last decision.
+    """
+    named = {"Content-Disposition": f'attachment; filename="{experiment.name}.{ending}"'}
+    return named if which.limit < MOST_ROWS else {**named, CURSOR: str(cursor)}

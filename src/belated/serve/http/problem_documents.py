@@ -11,6 +11,7 @@ STATUSES: Final[dict[RefusalKind, int]] = {
     "unauthenticated": 401,
     "forbidden": 403,
     "not_found": 404,
+    "gone": 410,
     "conflict": 409,
     "failed": 409,  # not a 5xx, after which a balancer might take the whole server out
     "invalid": 422,
@@ -26,6 +27,7 @@ TITLES: Final = {
     405: "Method not allowed",
     408: "Too slow",
     409: "Conflict",
+    410: "Gone",
     413: "Too large",
     414: "The path is too long",
     415: "Not JSON",
@@ -47,6 +49,7 @@ class ProblemDocument(msgspec.Struct, omit_defaults=True):
     status: int
     detail: Annotated[str, Meta(description="What was wrong and how to fix it.")] = ""
     revision: Annotated[int, Meta(description="The revision of the outcome that a report contradicts.")] | None = None
+    request_id: Annotated[str, Meta(description="The id of the request, which the service's log repeats.")] = ""
 
 
 @final
@@ -59,10 +62,10 @@ class HTTPProblem(Exception):
         super().__init__(status, detail)
         self.status, self.detail, self.headers, self.revision = status, detail, headers or {}, revision
 
-    def document(self) -> ProblemDocument:
+    def document(self, request_id: str = "") -> ProblemDocument:
         """Return the body of the answer."""
         title = TITLES.get(self.status, "Error")
-        return ProblemDocument("about:blank", title, self.status, self.detail, self.revision)
+        return ProblemDocument("about:blank", title, self.status, self.detail, self.revision, request_id)
 
 
 def problem_of(refusal: Refusal) -> HTTPProblem:

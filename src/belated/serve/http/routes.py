@@ -6,7 +6,7 @@ from belated.serve.domain import ids
 from belated.serve.domain.operating import Edit
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, Settings
-from belated.serve.http import decisions, experiments, exports, live
+from belated.serve.http import auditing, decisions, experiments, exports, key_routes, live
 from belated.serve.http import documents as d
 from belated.serve.http.calls import Answer, Call, Handler
 from belated.serve.service.descriptions import ExperimentView, StoreView
@@ -73,6 +73,19 @@ LIMIT: Final = {
     "name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 1, "maximum": exports.MOST_ROWS},
     "description": "At most so many decisions. Without it you get all.",
 }  # fmt: skip
+CURSOR: Final = {
+    "name": "cursor", "in": "query", "schema": {"type": "string", "pattern": "^[0-9]{1,18}$"},
+    "description": "The header Belated-Cursor of an earlier export. Gives decisions that were made or got an outcome "
+    "after it. Not together with after or limit.",
+}  # fmt: skip
+FROM, TO = (
+    {
+        "name": name, "in": "query", "schema": {"type": "string", "format": "date-time"},
+        "description": f"Only decisions made {said} this time, such as 2026-01-31T12:00:00Z.",
+    }
+    for name, said in (("from", "at or after"), ("to", "before"))
+)  # fmt: skip
+EXPORTED: Final = (AFTER, LIMIT, CURSOR, FROM, TO)
 DIFFERENCES: Final = {
     "name": "differences", "in": "query", "schema": {"type": "string", "enum": ["true", "false"], "default": "false"},
     "description": "Whether events after the first are JSON Patches (RFC 6902) instead of whole documents.",
@@ -107,11 +120,11 @@ ROUTES: Final = (  # the busiest first, because they are tried in order
         {201: ExperimentView, 200: ExperimentView}, Settings, LAYOUT, (400, 409, 422, *COUNTED),
     ),
     Route(
-        *("GET", "/v1/experiments", experiments.list_all, "admin", "List experiments"),
+        *("GET", "/v1/experiments", experiments.list_all, "read", "List experiments"),
         {200: d.ExperimentPage}, problems=(422,), is_paged=True,
     ),
     Route(
-        *("GET", EXPERIMENT, experiments.read, "admin", "Read an experiment"),
+        *("GET", EXPERIMENT, experiments.read, "read", "Read an experiment"),
         {200: ExperimentView}, problems=(404, 422),
     ),
     Route(
@@ -119,7 +132,7 @@ ROUTES: Final = (  # the busiest first, because they are tried in order
         {200: ExperimentView}, ArmChange, {"add": ["violet"], "retire": ["red"]}, (400, 404, 409, 422, *COUNTED),
     ),
     Route(
-        *("GET", f"{EXPERIMENT}/arms", experiments.list_arms, "admin", "List all arms"),
+        *("GET", f"{EXPERIMENT}/arms", experiments.list_arms, "read", "List all arms"),
         {200: d.ArmPage}, problems=(404, 422), is_paged=True,
     ),
     Route(
@@ -151,36 +164,54 @@ ROUTES: Final = (  # the busiest first, because they are tried in order
         {200: ExperimentView}, d.Nothing, {}, (400, 404, 422, *WRITING),
     ),
     Route(
-        *("GET", f"{EXPERIMENT}/decisions", decisions.list_decisions, "admin", "List decisions"),
-        {200: d.DecisionPage}, problems=(404, 422), is_paged=True,
+        *("GET", f"{EXPERIMENT}/decisions", decisions.list_decisions, "read", "List decisions"),
+        {200: d.DecisionPage}, problems=(404, 410, 422), is_paged=True,
     ),
     Route(
-        *("GET", f"{EXPERIMENT}/feedback", decisions.list_outcomes, "admin", "List outcomes"),
-        {200: d.OutcomePage}, problems=(404, 422), is_paged=True,
+        *("GET", f"{EXPERIMENT}/feedback", decisions.list_outcomes, "read", "List outcomes"),
+        {200: d.OutcomePage}, problems=(404, 410, 422), is_paged=True,
     ),
     Route(
-        *("GET", f"{EXPERIMENT}/events", experiments.list_events, "admin", "List what happened to the experiment"),
+        *("GET", f"{EXPERIMENT}/events", experiments.list_events, "read", "List what happened to the experiment"),
         {200: d.EventPage}, problems=(404, 422), is_paged=True,
     ),
     Route(
-        *("GET", f"{EXPERIMENT}/export.csv", exports.to_csv, "admin", "Download all decisions as CSV"),
-        {200: CSV}, problems=(404, 422, 429), query=(AFTER, LIMIT),
+        *("GET", f"{EXPERIMENT}/export.csv", exports.to_csv, "read", "Download all decisions as CSV"),
+        {200: CSV}, problems=(404, 410, 422, 429), query=EXPORTED,
     ),
     Route(
-        *("GET", f"{EXPERIMENT}/export.parquet", exports.to_parquet, "admin", "Download all decisions as Parquet"),
-        {200: PARQUET}, problems=(404, 422, 429), query=(AFTER, LIMIT),
+        *("GET", f"{EXPERIMENT}/export.parquet", exports.to_parquet, "read", "Download all decisions as Parquet"),
+        {200: PARQUET}, problems=(404, 410, 422, 429), query=EXPORTED,
     ),
     Route(
-        *("GET", f"{EXPERIMENT}/live", live.watch, "admin", "Stream an experiment"),
+        *("GET", f"{EXPERIMENT}/live", live.watch, "read", "Stream an experiment"),
         {200: STREAM}, problems=(404, 422, 429), query=(DIFFERENCES,),
     ),
     Route(
-        *("GET", "/v1/live", live.watch_all, "admin", "Stream the list of experiments"),
+        *("GET", "/v1/live", live.watch_all, "read", "Stream the list of experiments"),
         {200: STREAM}, problems=(422, 429), query=(DIFFERENCES,),
     ),
     Route(
-        *("GET", DECISION, decisions.read_decision, "admin", "Read a decision and its outcomes"),
+        *("GET", DECISION, decisions.read_decision, "read", "Read a decision and its outcomes"),
         {200: d.DecisionHistory}, problems=(404, 422, 429),
     ),
-    Route("GET", "/v1/store", store, "admin", "Read the health of the store", {200: StoreView}, problems=(422,)),
+    Route(
+        *("POST", key_routes.KEYS, key_routes.create_key, "admin", "Create a key"),
+        {201: key_routes.CreatedKey}, key_routes.NewKey,
+        {"label": "checkout web", "scopes": ["decide", "report"], "experiment": "layout"}, (400, 422, *WRITING),
+    ),
+    Route("GET", key_routes.KEYS, key_routes.list_keys, "admin", "List keys", {200: key_routes.KeyList}, problems=(422,)),  # noqa: E501
+    Route(
+        *("POST", f"{key_routes.KEY}/rotate", key_routes.rotate_key, "admin", "Replace a key"),
+        {201: key_routes.CreatedKey}, key_routes.Rotation, {"overlap": 86400}, (400, 404, 409, 422, *WRITING),
+    ),
+    Route(
+        *("POST", f"{key_routes.KEY}/revoke", key_routes.revoke_key, "admin", "Revoke a key"),
+        {200: key_routes.KeyDocument}, d.NewDecision, {}, (400, 404, 422, *WRITING),
+    ),
+    Route(
+        *("GET", "/v1/audit", auditing.audit, "admin", "Read who changed what, and who was refused"),
+        {200: auditing.AuditPage}, problems=(422, 503), is_paged=True,
+    ),
+    Route("GET", "/v1/store", store, "read", "Read the health of the store", {200: StoreView}, problems=(422,)),
 )  # fmt: skip

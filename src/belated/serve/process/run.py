@@ -24,6 +24,7 @@ from belated.replicated.shared_learner import SharedLearner
 from belated.serve.domain.quotas import Quotas
 from belated.serve.http.addresses import is_loopback
 from belated.serve.http.app import build
+from belated.serve.http.boards import Board
 from belated.serve.process.connections import Connection, Limits, allow_files
 from belated.serve.process.peers import can_tell
 from belated.serve.process.snapshots import SnapshotProcess
@@ -74,7 +75,7 @@ class Server(uvicorn.Server):
         self._refused, self._logged = service.refused_connections, Counter[int]()  # by status
         protocol: Any = partial(Connection, limits=plan.limits, refused=self._refused)
         config = uvicorn.Config(
-            build(service),
+            build(service, plan.board),
             http=protocol,
             ws="none",
             log_config=None,
@@ -157,6 +158,7 @@ class Plan(NamedTuple):
     internal_keys: tuple[Key, ...] = ()
     limits: Limits = Limits()
     quotas: Quotas = Quotas()
+    board: Board | None = None  # where workers share their metrics
 
 
 def check_keys(plan: Plan, *, is_locked: bool) -> None:

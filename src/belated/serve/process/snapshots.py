@@ -16,7 +16,7 @@ from typing import Final, final
 
 from belated.errors import StoreError
 from belated.serve.engine.engine import Engine
-from belated.serve.process import json_logs
+from belated.serve.process import logs
 from belated.serve.service.reading import SILENCE_TIMEOUT
 from belated.serve.store.opening import open_journal
 
@@ -86,7 +86,7 @@ def main() -> None:
     """Run the process that `SnapshotProcess` starts."""
     server = os.getppid()
     os.nice(NICENESS)
-    json_logs.start()
+    logs.start()
     try:
         follow(os.environ[STORE_VARIABLE], server)
     except StoreError as error:

@@ -9,6 +9,7 @@ from contextlib import closing, suppress
 from threading import Thread
 from typing import Final, NoReturn, final
 
+from belated.serve.http.boards import Board, Boards
 from belated.serve.process import run
 from belated.serve.process.run import Announce, Plan
 from belated.serve.service.keys import Gate
@@ -50,7 +51,7 @@ class Supervisor:
         self._started: dict[int, float] = {}
         self._pauses: dict[int, float] = {}  # by worker that has ended, the last pause before a start
         self._due: dict[int, float] = {}  # by worker that has ended, when its replacement starts
-        self._signal, self._code = 0, 0
+        self._signal, self._code, self._boards = 0, 0, Boards(count)
         self._parent_reader, self._parent = os.pipe()  # workers see its end when this process dies
         self._ready_reader, self._ready = os.pipe()
 
@@ -142,7 +143,8 @@ class Supervisor:
             os.close(self._parent)
             Thread(target=self._exit_with_parent, daemon=True).start()
             with closing(run.listen(self._plan.host, self._plan.port, is_shared=True)) as sock:
-                run.serve_on(sock, self._plan, [self._report_ready, *(self._begin if number == 0 else [])])
+                plan = self._plan._replace(board=Board(self._boards, number))
+                run.serve_on(sock, plan, [self._report_ready, *(self._begin if number == 0 else [])])
             code = 0
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 1

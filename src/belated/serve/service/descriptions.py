@@ -143,7 +143,7 @@ class Event(msgspec.Struct):
         str, Meta(description="created, arms, paused, resumed, frozen, unfrozen, edited, ended or closed.")
     ]
     at: str
-    by: Annotated[str, Meta(description="The key that was used. null without keys.")] | None
+    by: Annotated[str, Meta(description="The label of the key that was used, or its id. null without keys.")] | None
     details: Annotated[dict[str, Any], Meta(description="What was sent.")]
 
 
@@ -241,6 +241,18 @@ class ExperimentSummary(msgspec.Struct):
     failed: Annotated[bool, Meta(description="Whether it makes no decisions and takes no reports.")]
 
 
+class ArmTotals(NamedTuple):
+    """An arm's numbers for the metrics. Outcomes are in the experiment's units."""
+
+    name: str
+    chosen: int
+    share: float | None  # of the decisions that it took part in
+    probability: float | None  # of the next decision, None for a retired arm
+    reports: int
+    known: int  # decisions whose outcome is known, also as the default
+    outcomes: float  # the sum of these outcomes
+
+
 class ExperimentTotals(NamedTuple):
     """An experiment's numbers for the metrics."""
 
@@ -249,3 +261,5 @@ class ExperimentTotals(NamedTuple):
     proven: float | None  # regret in losses, None if the experiment has failed
     reporting: ReportingView | None
     is_failed: bool = False  # and still open, so that somebody should look
+    arms: list[ArmTotals] | None = None  # None if the experiment has failed
+    is_closed: bool = False

@@ -4,10 +4,10 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from threading import BoundedSemaphore
-from typing import Any, Final, Generic, NamedTuple, Self, TypeVar, final
+from typing import Any, Final, NamedTuple, Self, TypeVar, final
 
 from belated.errors import StoreError
 from belated.serve.domain import aliases
@@ -15,7 +15,7 @@ from belated.serve.domain.entries import Entry, Found
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.messages import OutcomeReport, ReportStatus, SubjectStatus
 from belated.serve.domain.operating import Operation
-from belated.serve.domain.quotas import Quotas, Rates, exhausted
+from belated.serve.domain.quotas import Quotas, Rates
 from belated.serve.domain.refusals import Refusal, behind
 from belated.serve.domain.settings import ArmChange, Settings
 from belated.serve.engine import administration
@@ -34,28 +34,19 @@ from belated.serve.service.descriptions import (
 )
 from belated.serve.service.failed_views import failed_details
 from belated.serve.service.keys import Gate, Grant, Scope
+from belated.serve.service.lists import ListPage, Lists
 from belated.serve.service.misses import Misses
 from belated.serve.service.reading import SILENCE_TIMEOUT, Reader
+from belated.serve.service.trail import Refused
 from belated.serve.service.viewing import ViewThread
 from belated.serve.service.views import arm_details, described, summary, totals, view
-from belated.serve.store.journal import Journal, Key
+from belated.serve.store.journal import Journal, Key, Record
 from belated.serve.store.opening import open_to_serve
 
 T = TypeVar("T")
 log = logging.getLogger("belated.service")
 CAPACITY: Final = 100_000  # decisions and reports that may wait for the disk
-EXPORT_PAGE: Final = 1_000
-MOST_EXPORTS: Final = 8  # at a time
-EXPORT_RETRY: Final = 5  # seconds
-STEP_BACK: Final = 4.0  # times as long as a page took, an export pauses while the service writes
-LONGEST_PAGE: Final = 0.05  # seconds that count, because a page also takes long if its caller is slow
-
-
-class ListPage(NamedTuple, Generic[T]):
-    """Part of a list, and the cursor of the next part if there is one."""
-
-    items: list[T]
-    next: str | None
+NOTE_EVERY: Final = 60.0  # seconds between two notes of who used keys and who was refused
 
 
 class DecisionRecord(NamedTuple):
@@ -95,12 +86,13 @@ class Service:
             Rates("rate of a key", "--rate"),
             Rates("rate of the experiment", "--experiment-rate"),
         )
-        self._gate = Gate(engine.journal.keys(), internal_keys)
-        self._writer = Writer(engine, self._gate.learn, capacity=capacity, make_snapshot=make_snapshot)
+        self._gate = Gate(engine.journal.keys(), internal_keys, engine.now)
+        self.refused, self._next_note = Refused(), time.monotonic() + NOTE_EVERY
+        self._writer = Writer(engine, self._learn_keys, capacity=capacity, make_snapshot=make_snapshot)
         self._reader = Reader(engine.journal, self._writer)
-        self._archived = Archived(self._reader)
+        self._archived, self.lists = Archived(self._reader), Lists(engine, self._reader)
         self._recalling = Recalling(engine)
-        self.misses, self._exports = Misses(), BoundedSemaphore(MOST_EXPORTS)
+        self.misses = Misses()
         self.refused_connections = Counter[int]()  # requests that broke a limit of their connection, by status
         self.views = ViewThread()
         self.is_stopping = False
@@ -147,7 +139,10 @@ class Service:
         self.is_stopping = True
         self._recalling.stop()
         self._end_snapshots()
+        self._next_note = 0.0
         self._writer.stop()
+        if not self.failure:
+            self._note_at_end()
         self.close()
 
     def close(self) -> None:
@@ -169,6 +164,59 @@ class Service:
     def admit(self, key: str | None, needed: Scope, *, is_reading: bool) -> Grant:
         """Return what the caller with this key may do, or raise a Refusal. `is_reading` if it changes nothing."""
         return self._gate.admit(key, needed, is_reading=is_reading)
+
+    def _learn_keys(self, keys: list[Key]) -> None:
+        """Learn the keys, and write who used them and who was refused. In the writer's thread, twice a second."""
+        self._gate.learn(keys)
+        if time.monotonic() >= self._next_note:
+            self._note(self._engine.journal)
+
+    def _note(self, journal: Journal) -> None:
+        """Write the last uses of keys and the refusals since the last time."""
+        self._next_note = time.monotonic() + NOTE_EVERY
+        if uses := self._gate.take_uses():
+            journal.note_uses(uses)
+        if refused := self.refused.take():
+            try:
+                journal.note(refused)
+            except StoreError:  # try again in a minute
+                self.refused.put_back(refused)
+                raise
+
+    def _note_at_end(self) -> None:
+        with suppress(StoreError):  # what is missing then is less than a minute of them
+            self._note(self._engine.journal)
+
+    async def manage(self, change: Callable[[Journal, int], T]) -> T:
+        """Change keys. `change` gets the journal and the time. Returns its result once it is on disk."""
+
+        def errand(journal: Journal) -> T:
+            result = change(journal, self._engine.now())
+            self._gate.learn(journal.keys())
+            return result
+
+        return await self._writer.run(errand)
+
+    def keys(self) -> list[Key]:
+        """Return all keys, also revoked ones. Blocks."""
+        return self._reader.ask(lambda journal: journal.keys())
+
+    async def note_change(self, record: Record) -> None:
+        """Write that a change was made. It is on disk when this returns."""
+        await self._writer.run(lambda journal: journal.note([record]))
+
+    async def audit(self, after: int, limit: int, experiment: str | None) -> ListPage[Record]:
+        """Return a page of the audit trail, with what this process has not written yet."""
+        with suppress(Refusal):  # if nothing can be written, what was written can still be read
+            await self._writer.run(self._note)
+        read = lambda journal: journal.records(after, limit + 1, experiment)  # noqa: E731
+        found = await asyncio.to_thread(self._reader.ask, read)
+        last = found[:limit][-1].number if found else after
+        return ListPage(found[:limit], str(last) if len(found) > limit else None, str(last))
+
+    def now(self) -> int:
+        """Return the time that the service uses."""
+        return self._engine.now()
 
     # -- requests that write -------------------------------------------------------------------------------------------
 
@@ -264,7 +312,7 @@ class Service:
         def page(one: Experiment, details: Callable[[range], list[ArmDetails]]) -> ListPage[ArmDetails]:
             n_arms = len(one.arms)
             shown = range(min(after, n_arms), min(after + limit, n_arms))
-            return ListPage(details(shown), str(shown.stop) if shown.stop < n_arms else None)
+            return ListPage(details(shown), str(shown.stop) if shown.stop < n_arms else None, str(shown.stop))
 
         return described(
             experiment,
@@ -279,7 +327,8 @@ class Service:
             known = self._engine.fold.experiments.items()
             later = [one for seq, one in known if seq > after and only in (None, one.name)]
             more = str(later[limit - 1].seq) if len(later) > limit else None
-            return ListPage([summary(one) for one in later[:limit]], more)
+            last = later[:limit][-1].seq if later else after
+            return ListPage([summary(one) for one in later[:limit]], more, str(last))
 
     # -- the journal: all of these block -------------------------------------------------------------------------------
 
@@ -298,54 +347,6 @@ class Service:
             self.misses.add(caller, 1)
             raise unknown(decision_id, self._engine.removed)
         return DecisionRecord(self._engine.fold.experiments[found.decision.experiment], found, outcomes)
-
-    def decisions(self, experiment: Experiment, after: int, limit: int) -> ListPage[Found]:
-        """List decisions, oldest first."""
-        found = self._reader.ask(lambda journal: journal.decisions(experiment.seq, after, limit + 1))
-        return self._page(found, limit, lambda one: one.decision.seq)
-
-    def outcomes(self, experiment: Experiment, after: int, limit: int) -> ListPage[Entry]:
-        """List outcomes, oldest first."""
-        entries = self._reader.ask(lambda journal: journal.outcomes(experiment.seq, after, limit + 1))
-        return self._page(entries, limit, lambda entry: entry.seq)
-
-    def events(self, experiment: Experiment, after: int, limit: int) -> ListPage[Entry]:
-        """List what happened to the experiment itself, oldest first."""
-        entries = self._reader.ask(lambda journal: journal.events(experiment.seq, after, limit + 1))
-        return self._page(entries, limit, lambda entry: entry.seq)
-
-    def export(self, experiment: Experiment, after: int, limit: int) -> Generator[list[Found]]:
-        """Yield the decisions after an entry that this server has applied, oldest first, over an own connection.
-
-        Each page is a query of its own, so that no old state of the store has to be kept for a slow caller.
-        """
-        if not self._exports.acquire(blocking=False):
-            said = f"this server sends {MOST_EXPORTS} exports at a time, because each has a connection to the store"
-            raise exhausted("exports", f"{said}. Try again when one has ended.", EXPORT_RETRY)
-        try:
-            yield from self._export(experiment, after, limit)
-        finally:
-            self._exports.release()
-
-    def _export(self, experiment: Experiment, after: int, limit: int) -> Generator[list[Found]]:
-        journal, last = self._reader.open(), self._engine.fold.seq
-        try:
-            while after < last and limit > 0:
-                began, seq = time.monotonic(), self.seq
-                page = journal.decisions(experiment.seq, after, min(EXPORT_PAGE, limit))
-                if not page:
-                    return
-                after, limit = page[-1].decision.seq, limit - len(page)
-                yield [found for found in page if found.decision.seq <= last]
-                if self.seq != seq:  # others write, so let them have most of the time
-                    time.sleep(STEP_BACK * min(time.monotonic() - began, LONGEST_PAGE))
-        finally:
-            journal.close()
-
-    def _page(self, found: list[T], limit: int, seq: Callable[[T], int]) -> ListPage[T]:
-        """Keep only what this server has applied. Later entries may still get others before them."""
-        applied = [one for one in found if seq(one) <= self._engine.fold.seq]
-        return ListPage(applied[:limit], str(seq(applied[limit - 1])) if len(applied) > limit else None)
 
     def _require(self, seq: int) -> None:
         """Refuse if this server has not applied this entry yet."""

@@ -15,6 +15,7 @@ from belated.serve.domain.timestamps import MICROSECONDS, iso, iso_or_none
 from belated.serve.service.descriptions import (
     ArmDetails,
     ArmReporting,
+    ArmTotals,
     ArmView,
     ExperimentSummary,
     ExperimentTotals,
@@ -56,11 +57,37 @@ def totals(experiment: Experiment, now: int, lock: AbstractContextManager[object
         if experiment.failure is None:
             with lock:
                 copied, proven = without_evidence(experiment), experiment.proven()
-            return ExperimentTotals(copied.name, copied.counts, proven, reporting_view(copied, now))
+                known, sums = experiment.evidence.known.copy(), experiment.evidence.totals.copy()
+                distribution = experiment.distribution().tolist()
+            arms, is_closed = arm_totals(copied, distribution, known, sums), copied.closed_at is not None
+            return ExperimentTotals(
+                copied.name, copied.counts, proven, reporting_view(copied, now), arms=arms, is_closed=is_closed
+            )
     except Exception:  # a failure of one experiment must not hide the others
         log.exception("an experiment cannot be measured", extra={"experiment": experiment.name})
     counts = msgspec.structs.replace(experiment.counts)
     return ExperimentTotals(experiment.name, counts, None, None, is_failed=experiment.closed_at is None)
+
+
+def arm_totals(
+    experiment: Experiment, distribution: Sequence[float], known: Sequence[int], losses: Sequence[float]
+) -> list[ArmTotals]:
+    """Return the numbers of all arms. `losses` are the sums of their known outcomes, as losses from 0 to 1."""
+    outcome, offered = experiment.outcomes, experiment.offered()
+    now = dict(zip(experiment.era.arms, distribution, strict=True))
+    at_no_loss, loss_of_one = outcome.value(0.0), outcome.value(1.0) - outcome.value(0.0)
+    return [
+        ArmTotals(
+            name,
+            experiment.chosen[arm],
+            experiment.chosen[arm] / offered[arm] if offered[arm] else None,
+            now.get(arm),
+            experiment.reports[arm],
+            known[arm],
+            known[arm] * at_no_loss + losses[arm] * loss_of_one,
+        )
+        for arm, name in enumerate(experiment.arms)
+    ]
 
 
 def arm_views(still: Still, look: Look, shown: Sequence[int]) -> list[ArmView]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from belated.errors import StoreError
 from belated.serve.domain.entries import Entry
 from belated.serve.domain.fold import VERSION
-from belated.serve.store.journal import Base, Journal, entries, left
+from belated.serve.store.journal import PAGE, Base, Journal, Record, entries, left
 from belated.serve.store.loading import check
 
 
@@ -28,13 +28,21 @@ def everything(source: Journal, base: Base | None, last: int) -> Iterator[Entry]
     yield from entries(source, begin, last)
 
 
+def all_records(journal: Journal) -> Iterator[Record]:
+    """Yield the whole audit trail, oldest first."""
+    after = 0
+    while page := journal.records(after, PAGE):
+        yield from page
+        after = page[-1].number
+
+
 def copy(source: Journal, destination: Journal, progress: Callable[[int], object] = lambda _: None) -> Copied:
     """Copy the present contents in one step. The source may be written meanwhile."""
     base, count = source.base(), 0
     last = source.last()  # after the base, so that the entry that puts it in force is copied too
     least = 0 if base is None else base.entry
     snapshots = [one for one in source.snapshots() if least <= one.seq <= last and one.version == VERSION]
-    keys = source.keys()
+    keys, records = source.keys(), list(all_records(source))
 
     def stream() -> Iterator[Entry]:
         nonlocal count
@@ -44,9 +52,9 @@ def copy(source: Journal, destination: Journal, progress: Callable[[int], object
                 progress(entry.seq)
 
     if base is None:
-        destination.fill(stream(), snapshots, keys)
+        destination.fill(stream(), snapshots, keys, None, records)
     else:
         state = source.base_state(base.seq)
         check(base, state)
-        destination.fill(stream(), snapshots, keys, (base, state))
+        destination.fill(stream(), snapshots, keys, (base, state), records)
     return Copied(count, len(snapshots), len(keys))

@@ -5,7 +5,7 @@ One test suite checks every store against it. The store enforces uniqueness, so 
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from belated.errors import StoreUnreachable
@@ -36,6 +36,28 @@ class Key(NamedTuple):
     experiment: str | None
     created_at: int
     revoked_at: int | None = None
+    label: str = ""  # whose it is
+    expires_at: int | None = None
+    used_at: int | None = None  # when it was last used, to the minute or so
+
+
+class Record(NamedTuple):
+    """Part of the audit trail: a change, or refusals of one kind that came within about a minute."""
+
+    number: int  # rises. 0 before it is written
+    is_change: bool
+    first: int
+    last: int
+    times: int
+    what: str  # the route or the command
+    status: int  # of the answer
+    label: str  # of the key
+    key: str  # its id
+    experiment: str
+    request_id: str  # of the last one
+
+
+MOST_CHANGES, MOST_REFUSALS = 100_000, 20_000  # records of each kind that a store keeps, the newest ones
 
 
 class Base(NamedTuple):
@@ -233,12 +255,24 @@ class Journal(ABC):
         return
 
     @abstractmethod
-    def add_key(self, key: Key) -> None:
-        """Save a key."""
+    def add_key(self, key: Key, replaced: Key | None = None, record: Record | None = None) -> None:
+        """Save a key, and with it a record. Of `replaced`, which is saved already, the scope and the end change."""
 
     @abstractmethod
-    def revoke_key(self, id: str, at: int) -> bool:
-        """Revoke a key. Returns False if there is no such key, or it is revoked already."""
+    def revoke_key(self, id: str, at: int, record: Record | None = None) -> bool:
+        """Revoke a key, and save a record. Returns False if there is no such key, or it is revoked already."""
+
+    @abstractmethod
+    def note_uses(self, uses: Mapping[str, int]) -> None:
+        """Save when keys were last used, by their ids. An earlier time than the saved one changes nothing."""
+
+    @abstractmethod
+    def note(self, records: Sequence[Record]) -> None:
+        """Add records to the audit trail. Drop old ones, so that there are at most MOST_CHANGES and MOST_REFUSALS."""
+
+    @abstractmethod
+    def records(self, after: int, limit: int, experiment: str | None = None) -> list[Record]:
+        """Return a page of the audit trail, oldest first. No record appears later before one that was returned."""
 
     @abstractmethod
     def keys(self) -> list[Key]:
@@ -251,6 +285,7 @@ class Journal(ABC):
         snapshots: Sequence[Snapshot],
         keys: Sequence[Key],
         base: tuple[Base, bytes] | None = None,
+        records: Sequence[Record] = (),
     ) -> None:
         """Copy all of these into an empty store, or nothing. Entries keep their numbers, and later numbers follow.
 

@@ -1,7 +1,7 @@
 """What the SQL journals share: statements, and entries as rows. Parameters are written $1, $2, ..."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -25,7 +25,8 @@ from belated.serve.store.bases import (
     removing,
 )
 from belated.serve.store.bases import saving as saving_base
-from belated.serve.store.journal import Aliased, Base, Journal, Key, Removal, Requested
+from belated.serve.store.journal import Aliased, Base, Journal, Key, Record, Removal, Requested
+from belated.serve.store.trail import KEY_COLUMNS, RECORDS, adding_key, noting, noting_uses, revoking_key
 
 CREATED: Final = int(EntryKind.CREATED)
 DECIDED: Final = int(EntryKind.DECIDED)
@@ -77,8 +78,6 @@ DROP_SNAPSHOTS: Final = tuple(
 )
 PARTS: Final = "SELECT state FROM snapshot_parts WHERE seq = $1 AND number < $2 ORDER BY number"
 NEWEST_SAVED: Final = "SELECT coalesce(max(seq), 0) FROM saved_snapshots"
-ADD_KEY: Final = f"INSERT INTO keys ({', '.join(Key._fields)}) VALUES ($1, $2, $3, $4, $5, $6)"  # noqa: S608
-REVOKE_KEY: Final = "UPDATE keys SET revoked_at = $1 WHERE id = $2 AND revoked_at IS NULL RETURNING id"
 # is 0 if the store is empty
 HELD: Final = "SELECT (SELECT count(*) FROM (SELECT 1 FROM journal LIMIT 1) AS one) + (SELECT count(*) FROM keys)"
 KINDS: Final = {int(kind): kind for kind in EntryKind}  # a look-up is ten times faster than EntryKind(number)
@@ -166,6 +165,7 @@ class SQLJournal(Journal):
     """The reading half of a journal in an SQL database. A store says how to run a statement."""
 
     joined: str  # FOUND, joined with the newest outcome o of the decision d
+    turns: tuple[Statement, ...] = ()  # what a store needs for `_turn`
     page = "{0}experiment = $1 AND {0}seq > $2 ORDER BY {0}seq LIMIT $3"  # where {0} names the table
 
     @abstractmethod
@@ -230,5 +230,28 @@ class SQLJournal(Journal):
         return self._entries(f"body IS NOT NULL AND {self.page.format('')}", experiment, after, limit)
 
     def keys(self) -> list[Key]:
-        columns = ", ".join(Key._fields)
-        return [Key(*row) for row in self._rows(f"SELECT {columns} FROM keys ORDER BY created_at, id")]  # noqa: S608
+        return [Key(*row) for row in self._rows(f"SELECT {KEY_COLUMNS} FROM keys ORDER BY created_at, id")]  # noqa: S608
+
+    def add_key(self, key: Key, replaced: Key | None = None, record: Record | None = None) -> None:
+        self._commit([*self._turn(record), *adding_key(key, replaced, record)])
+
+    def revoke_key(self, id: str, at: int, record: Record | None = None) -> bool:
+        return self._commit([*self._turn(record), *revoking_key(id, at, record)])[-1] > 0
+
+    def note_uses(self, uses: Mapping[str, int]) -> None:
+        self._commit(noting_uses(uses))
+
+    def note(self, records: Sequence[Record]) -> None:
+        if records:
+            self._commit([*self._turn(records[0]), *noting(records)])
+
+    def records(self, after: int, limit: int, experiment: str | None = None) -> list[Record]:
+        if experiment is None:
+            rows = self._rows(f"{RECORDS} ORDER BY number LIMIT $2", (after, limit))
+        else:
+            rows = self._rows(f"{RECORDS} AND experiment = $2 ORDER BY number LIMIT $3", (after, experiment, limit))
+        return [Record(row[0], bool(row[1]), *row[2:]) for row in rows]
+
+    def _turn(self, record: Record | None) -> list[Statement]:
+        """Return what makes writers of the audit trail take turns, so that its numbers are in the order of commits."""
+        return [] if record is None else list(self.turns)

@@ -6,7 +6,7 @@ import re
 import struct
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, Final, final
 
 import msgspec
@@ -18,14 +18,24 @@ from belated.serve.domain.entries import COLUMNS, Drawings, Entry, EntryKind, Fo
 from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import Mark, place_of
 from belated.serve.store.bases import BASE, REMOVED, Statement, copied
-from belated.serve.store.journal import NO_MARK, Aliased, Base, Conflict, Journal, Key, Rejected, Removal, Requested
+from belated.serve.store.journal import (
+    NO_MARK,
+    Aliased,
+    Base,
+    Conflict,
+    Journal,
+    Key,
+    Record,
+    Rejected,
+    Removal,
+    Requested,
+)
 from belated.serve.store.postgres import partitions, places, removal, rest
 from belated.serve.store.postgres.arrays import Array, array
 from belated.serve.store.postgres.connection import SCHEMA, Connection, Link
 from belated.serve.store.postgres.room import Room
 from belated.serve.store.postgres.schema import check_version
 from belated.serve.store.sql import (
-    ADD_KEY,
     BOTH,
     CREATED,
     DECIDED,
@@ -37,7 +47,6 @@ from belated.serve.store.sql import (
     LEFT,
     NEWEST_SAVED,
     NEXT_ENTRY,
-    REVOKE_KEY,
     SQLJournal,
     by_alias,
     by_request,
@@ -49,6 +58,7 @@ from belated.serve.store.sql import (
     loaded,
     saving,
 )
+from belated.serve.store.trail import adding_key, noting
 
 SNAPSHOT_LOCK: Final = 0x42656C62  # one more than that of migrations
 MAX_APPENDS: Final = 5  # attempts at one append that the server rolls back in favour of another
@@ -214,6 +224,7 @@ class PostgresJournal(SQLJournal):
 
     kind = "postgresql"
     is_far = True
+    turns = (("LOCK TABLE audit IN SHARE ROW EXCLUSIVE MODE", ()),)
     joined = f"{FOUND} LATERAL ({NEWEST_OUTCOME}) o ON true"
     # Only an index by experiment gives this order. Otherwise a plan for any experiment may go through the whole journal
     # by its primary key, because it does not know that this experiment is small.
@@ -404,20 +415,13 @@ class PostgresJournal(SQLJournal):
                 "VACUUM journal, request_places, alias_places, outcome_places, base_parts, snapshot_parts"
             )
 
-    def add_key(self, key: Key) -> None:
-        with self._link.using("written") as connection:
-            connection.execute(ADD_KEY, key)
-
-    def revoke_key(self, id: str, at: int) -> bool:
-        with self._link.using("written") as connection:
-            return bool(_all(connection, REVOKE_KEY, (at, id)))
-
     def fill(
         self,
         entries: Iterable[Entry],
         snapshots: Sequence[Snapshot],
         keys: Sequence[Key],
         base: tuple[Base, bytes] | None = None,
+        records: Sequence[Record] = (),
     ) -> None:
         with self._link.using("written") as connection, connection.transaction():
             connection.execute("LOCK TABLE journal, keys IN EXCLUSIVE MODE")
@@ -427,8 +431,8 @@ class PostgresJournal(SQLJournal):
                 partitions.attach_missing(connection, number)
                 _copy(connection, piece)
             connection.execute("SELECT setval('places', max(seq)) FROM journal HAVING max(seq) > 0")
-            for key in keys:
-                connection.execute(ADD_KEY, key)
+            for sql, values in (*chain.from_iterable(adding_key(key, None, None) for key in keys), *noting(records)):
+                connection.execute(sql.encode(), values)
             for sql, values in copied(base):
                 connection.execute(sql.encode(), values)
         for snapshot in snapshots:

@@ -9,6 +9,7 @@ from belated.errors import StoreError
 from belated.serve.store.postgres.connection import SCHEMA, Connection, Link
 from belated.serve.store.postgres.partitioning import partition, widen
 from belated.serve.store.sql import INDEXES, ONE_EVENT, READING_INDEXES
+from belated.serve.store.trail import AUDIT
 
 LOCK: Final = 0x42656C61  # "Bela", the lock that makes two migrations take turns
 LOCK_POLL: Final = 0.05  # seconds
@@ -52,6 +53,7 @@ INSERT INTO forgotten (until) VALUES (0);
 """,
     partition,
     widen,
+    AUDIT.format(serial="bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY", integer="bigint", options=""),
 )  # each step makes the next version of the schema, beginning with an empty database
 SCHEMA_VERSION: Final = len(STEPS)
 # The oldest version whose releases can use a store of this one. Later steps only add what they need not know. Raise it

@@ -14,16 +14,25 @@ from belated.serve.domain.entries import COLUMNS, Entry, Found
 from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import Mark
 from belated.serve.store.bases import Statement, copied
-from belated.serve.store.journal import NO_MARK, Aliased, Base, Conflict, Journal, Key, Rejected, Removal, Requested
+from belated.serve.store.journal import (
+    NO_MARK,
+    Aliased,
+    Base,
+    Conflict,
+    Journal,
+    Key,
+    Record,
+    Rejected,
+    Removal,
+    Requested,
+)
 from belated.serve.store.sql import (
-    ADD_KEY,
     CREATED,
     DECIDED,
     ENTRY,
     FOUND,
     HELD,
     NEXT_ENTRY,
-    REVOKE_KEY,
     SQLJournal,
     by_alias,
     by_request,
@@ -43,6 +52,7 @@ from belated.serve.store.sqlite.schema import (
     version_of,
 )
 from belated.serve.store.sqlite.snapshot_file import SnapshotFile
+from belated.serve.store.trail import adding_key, noting
 
 T = TypeVar("T")
 ROWS_AT_ONCE: Final = (
@@ -318,20 +328,13 @@ class SQLiteJournal(SQLJournal):
     def drop_snapshot(self, seq: int) -> None:
         self._snapshots.drop(seq)
 
-    def add_key(self, key: Key) -> None:
-        with self._writing():
-            self._run(ADD_KEY, key)
-
-    def revoke_key(self, id: str, at: int) -> bool:
-        with self._writing():
-            return bool(self._run(REVOKE_KEY, (at, id)))
-
     def fill(
         self,
         entries: Iterable[Entry],
         snapshots: Sequence[Snapshot],
         keys: Sequence[Key],
         base: tuple[Base, bytes] | None = None,
+        records: Sequence[Record] = (),
     ) -> None:
         with self._writing():
             if self._run(HELD)[0][0]:
@@ -339,8 +342,8 @@ class SQLiteJournal(SQLJournal):
             stream = iter(entries)
             while page := list(islice(stream, ROWS_AT_ONCE)):
                 self._insert(page, None)
-            for key in keys:
-                self._run(ADD_KEY, key)
+            for sql, values in (*chain.from_iterable(adding_key(key, None, None) for key in keys), *noting(records)):
+                self._run(sql, values)
             for sql, values in copied(base):
                 self._run(sql, values)
         for snapshot in snapshots:

@@ -12,6 +12,7 @@ import apsw
 
 from belated.errors import StoreError
 from belated.serve.store.sql import CREATED, INDEXES, ONE_ALIAS, ONE_EVENT, READING_INDEXES
+from belated.serve.store.trail import AUDIT
 
 APPLICATION: Final = 0x42656C61  # "Bela" marks the file as ours
 BUSY_TIMEOUT: Final = 10.0  # seconds to wait for other processes
@@ -50,6 +51,7 @@ ALTER TABLE journal ADD COLUMN parts BLOB;
 ALTER TABLE journal ADD COLUMN policy INTEGER;
 {ONE_ALIAS}
 """,
+    AUDIT.format(serial="INTEGER PRIMARY KEY AUTOINCREMENT", integer="INTEGER", options=" STRICT"),
 )  # each step makes the next version of the schema, beginning with an empty file
 SCHEMA_VERSION: Final = len(STEPS)
 # The oldest version whose releases can use a store of this one. Later steps only add what they need not know. Raise it

@@ -1,0 +1,62 @@
+"""Errands: small jobs of others that need the journal of the writer's thread, such as the change of a key."""
+
+import asyncio
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Any, Final, final
+
+from belated.errors import InvalidInput
+from belated.serve.domain.refusals import Refusal
+from belated.serve.store.journal import Journal, Rejected
+
+EXPECTED: Final = (InvalidInput, Refusal, Rejected)  # what an errand may raise without being a failure of the store
+
+
+@final
+class Errands:
+    """A queue of errands. The event loop hands them in, and the writer's thread runs them."""
+
+    def __init__(self) -> None:
+        self._waiting: SimpleQueue[tuple[Callable[[Journal], Any], asyncio.Future[Any]]] = SimpleQueue()
+
+    def submit(self, errand: Callable[[Journal], Any]) -> asyncio.Future[Any]:
+        """Hand in an errand. The future gets its result, or what it raised."""
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.put((errand, future))
+        return future
+
+    def run(
+        self, journal: Journal, guarded: Callable[[Callable[[], Any]], bool], refusal: Callable[[], Refusal]
+    ) -> None:
+        """Run all errands. `guarded` runs one, and `refusal` is why one was not run or has failed."""
+        while True:
+            try:
+                errand, future = self._waiting.get_nowait()
+            except Empty:
+                return
+            results: list[Any] = []
+            guarded(lambda errand=errand, results=results: results.append(outcome(errand, journal)))  # type: ignore[misc]
+            _answer(future, results[0] if results else refusal())
+
+
+def outcome(errand: Callable[[Journal], Any], journal: Journal) -> Any:
+    """Return the result of an errand, or an error that is no failure of the store."""
+    try:
+        return errand(journal)
+    except EXPECTED as error:
+        return error
+
+
+def _answer(future: asyncio.Future[Any], result: Any) -> None:
+    loop = future.get_loop()
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(_set, future, result)
+
+
+def _set(future: asyncio.Future[Any], result: Any) -> None:
+    if future.done():  # its caller has left
+        return
+    if isinstance(result, EXPECTED):
+        future.set_exception(result)
+    else:
+        future.set_result(result)

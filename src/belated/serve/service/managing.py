@@ -1,0 +1,88 @@
+"""Creates, rotates and revokes keys, for the API and the command line. A server does so in the writer's thread."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from belated.errors import InvalidInput
+from belated.serve.domain.refusals import Refusal
+from belated.serve.domain.timestamps import MICROSECONDS
+from belated.serve.service import keys
+from belated.serve.store.journal import Journal, Record
+from belated.serve.store.journal import Key as Key  # noqa: PLC0414  # for http
+
+FIRST: Final = (
+    "the first key of a service must have the scope admin and be for all experiments, "
+    "or nobody could create another one over the API"
+)
+
+
+class MadeKey(NamedTuple):
+    """A key, and its text, which is shown only once."""
+
+    key: Key
+    text: str
+
+
+class KeyWish(NamedTuple):
+    """What a new key should be."""
+
+    scopes: Sequence[str]
+    label: str = ""
+    experiment: str | None = None
+    expires_in: float | None = None  # seconds
+    max_open: int | None = None
+    rate: float | None = None
+
+
+def create(journal: Journal, wish: KeyWish, now: int, record: Record | None = None) -> MadeKey:
+    """Create a key. Raises InvalidInput."""
+    if not wish.scopes:
+        raise InvalidInput("a key needs at least one scope")
+    scope = keys.with_limits("+".join(dict.fromkeys(wish.scopes)), wish.max_open, wish.rate, wish.expires_in)
+    expires_at = None if wish.expires_in is None else now + round(wish.expires_in * MICROSECONDS)
+    made = MadeKey(*keys.new(scope, wish.experiment, wish.label, expires_at))
+    journal.add_key(made.key, None, record)
+    return made
+
+
+def create_first(journal: Journal, wish: KeyWish, now: int, record: Record | None = None) -> MadeKey:
+    """Create a key over the API. The first one must be able to create others."""
+    if not journal.keys() and ("admin" not in wish.scopes or wish.experiment is not None):
+        raise InvalidInput(FIRST)
+    return create(journal, wish, now, record)
+
+
+def rotate(
+    journal: Journal, id: str, overlap: float, expires_in: float | None, now: int, record: Record | None = None
+) -> MadeKey:
+    """Create a key that may do the same as another one, which ends after `overlap` seconds. Raises a Refusal.
+
+    Without `expires_in` the new key lives as long as the old one was meant to.
+    """
+    old = find(journal, id)
+    if old.revoked_at is not None or (old.expires_at is not None and old.expires_at <= now):
+        raise Refusal("conflict", f"the key {id!r} is revoked or has expired. Create a new one.")
+    may, meant = keys.grant_of(old), keys.limits_of(old).get("lifetime")
+    lifetime = expires_in if expires_in is not None or meant is None else float(meant)
+    scope = keys.with_limits(may.scope, may.max_open, may.rate, lifetime)
+    expires_at = None if lifetime is None else now + round(lifetime * MICROSECONDS)
+    made = MadeKey(*keys.new(scope, old.experiment, old.label, expires_at))
+    end = min(now + round(overlap * MICROSECONDS), old.expires_at or 2**62)
+    journal.add_key(made.key, old._replace(scope=keys.expiring(old.scope), expires_at=end), record)
+    return made
+
+
+def revoke(journal: Journal, id: str, now: int, record: Record | None = None) -> Key:
+    """Revoke a key. Repeating it changes nothing. Raises a Refusal."""
+    find(journal, id)
+    journal.revoke_key(id, now, record)
+    return find(journal, id)
+
+
+def find(journal: Journal, id: str) -> Key:
+    """Return a key, or raise a Refusal."""
+    known = journal.keys()
+    for key in known:
+        if key.id == id:
+            return key
+    raise Refusal("not_found", f"there is no key {id!r:.80}. The list of keys has all of them.")
