@@ -46,7 +46,7 @@ test: check system ## everything: the check, and all tests with real processes, 
 
 # A file keeps to one worker: its tests may share a server, ports or a network. Tests with real processes wait a lot, so
 # three workers are faster than two on two cores.
-system: $(VENV)/test.stamp $(VENV)/kernels.stamp $(VENV)/smpybandits.stamp $(VENV)/flights.stamp $(VENV)/browser.stamp $(VENV)/nginx.stamp $(VENV)/network.stamp
+system: $(VENV)/test.stamp $(VENV)/kernels.stamp $(VENV)/smpybandits.stamp $(VENV)/flights.stamp $(VENV)/browser.stamp $(VENV)/nginx.stamp $(VENV)/network.stamp $(VENV)/node.stamp
 	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder tests/system
 
 SECONDS ?= 600
@@ -107,7 +107,7 @@ $(VENV)/kernels.stamp: $(VENV)/test.stamp $(wildcard src/belated/kernels/*.py)
 	@$(BIN)/python -m tests.support.compile_kernels
 	@touch $@
 
-# The dashboard is tested in a real browser, replicas in networks of their own, and the service is timed by a load
+# The dashboard is tested in a real browser, JavaScript in Node.js, replicas in networks of their own, and the service is timed by a load
 # generator in C: system packages all.
 INSTALL := $(if $(filter 0,$(shell id -u)),,sudo )apt-get install --yes --quiet
 $(VENV)/browser.stamp: $(VENV)/test.stamp
@@ -120,6 +120,10 @@ $(VENV)/nginx.stamp: | $(BIN)/python
 		$(INSTALL:install=update) ; \
 		( cd $(VENV) && apt-get download --quiet nginx && dpkg-deb --extract nginx_*.deb nginx && test -x nginx/usr/sbin/nginx ) || \
 		$(INSTALL) nginx ; }
+	@touch $@
+
+$(VENV)/node.stamp: | $(BIN)/python
+	@command -v node >/dev/null && command -v npm >/dev/null || { $(INSTALL:install=update) ; $(INSTALL) nodejs npm; }
 	@touch $@
 
 $(VENV)/network.stamp: | $(BIN)/python # where it cannot be had, or used, the tests cut loopback instead

@@ -5,7 +5,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-MODULES = ("client", "errors", "extras", "scalars")
+MODULES = ("client", "deadlines", "errors", "extras", "scalars")
 
 
 class SharedModules(BuildHookInterface[Any]):

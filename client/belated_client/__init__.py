@@ -1,6 +1,7 @@
 """The client of a Belated service, by itself.
 
-`client`, `errors`, `extras` and `scalars` are modules of Belated, added when this package is built (hatch_build.py).
+`client`, `deadlines`, `errors`, `extras` and `scalars` are modules of Belated, added when this package is built
+(hatch_build.py).
 In Belated the same client is `belated.client`.
 """
 

@@ -7,6 +7,7 @@ imports are relative.
 """
 
 import asyncio
+import logging
 import math
 import random
 import time
@@ -14,6 +15,8 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, NamedTuple, Self, TypeVar, final, overload
 from urllib.parse import quote
 
@@ -24,6 +27,7 @@ except ModuleNotFoundError as error:
 
     raise ModuleNotFoundError(missing("httpx", "client")) from error
 
+from .deadlines import Timely
 from .errors import InvalidInput, ServiceError
 from .scalars import as_float
 
@@ -35,6 +39,9 @@ CONFLICT: Final = 409
 DEADLINE: Final = 60.0  # seconds
 LATE: Final = "the answer did not end before the deadline"
 TRANSIENT: Final = (429, 502, 503, 504)  # status codes that a retry may fix
+FALLEN_BACK: Final = "fallback"  # the status of a report that was not sent, because its decision was a fallback
+LONGEST_RESERVE: Final = 0.1  # seconds
+log = logging.getLogger("belated.client")
 
 
 ACTIONS: Final = ("pause", "resume", "freeze", "unfreeze", "end", "edit")  # on a running experiment
@@ -62,6 +69,11 @@ class ServiceDecision(NamedTuple):
     expires_at: str | None
     repeated: bool = False  # whether its subject had it before
 
+    @property
+    def is_fallback(self) -> bool:
+        """Whether the client made it, because the service did not. It has no id, and its outcome is not reported."""
+        return not self.id
+
 
 class Subject(NamedTuple):
     """Whom decisions of an experiment are for: a user, a session or a device. It stands for its newest decision."""
@@ -85,32 +97,77 @@ class Report(NamedTuple):
     report_id: str | None = None
 
 
-Flow = Generator["Sent | float", "httpx.Response | httpx.TransportError | None", T]
+Got = httpx.Response | Exception | None
+Flow = Generator[Sent | float, Got, T]
 
 
-def exchange(sent: Sent, parse: Callable[[Any], T], retries: int, deadline: float) -> Flow[T]:
+class Deadline(NamedTuple):
+    """When a call must be over. Its tries end a little earlier, so that there is time left to return."""
+
+    seconds: float
+    ends: float
+    last_try: float  # a try that begins later has no time
+
+    @classmethod
+    def after(cls, seconds: float) -> "Deadline":
+        """A deadline that begins now."""
+        reserve = 0.0 if math.isinf(seconds) else min(LONGEST_RESERVE, seconds / 5)
+        ends = time.monotonic() + seconds - reserve
+        return cls(seconds, ends, ends - reserve)
+
+
+def checked_deadline(seconds: float) -> float:
+    """The seconds of a deadline, if they can be one."""
+    if not as_float(seconds) > 0:
+        raise InvalidInput(f"deadline must be a positive number of seconds, got {seconds!r}")
+    return as_float(seconds)
+
+
+def exchange(sent: Sent, parse: Callable[[Any], T], retries: int, deadline: Deadline) -> Flow[T]:
     """Send until the service answers. Pause longer each time.
 
     Raise ServiceError if the service refuses, if retries run out, or if the next try would come after the deadline.
     """
-    pause, ends = FIRST_PAUSE, time.monotonic() + deadline
+    pause = FIRST_PAUSE
     while True:
-        got = yield sent._replace(within=ends - time.monotonic())
+        got = yield sent._replace(within=deadline.ends - time.monotonic())
         if isinstance(got, httpx.Response) and got.is_success:
-            return parse(got.json())
+            return parsed(got, parse)
+        if isinstance(got, Exception) and not isinstance(got, httpx.TransportError):
+            raise got
         error = error_of(got)
         if retries == 0 or (isinstance(got, httpx.Response) and got.status_code not in TRANSIENT):
             raise error
         retries -= 1
         wait = wait_of(got, pause)
-        if time.monotonic() + wait >= ends:
-            said = f"{error.detail} The next try would be in {wait:.3g} seconds, after the deadline of {deadline:g}."
-            raise ServiceError(error.status, error.title, said.lstrip())
+        if time.monotonic() + wait >= deadline.last_try:
+            detail = f"{error.detail.rstrip('.')}. " if error.detail else ""
+            late = f"The next try would be in {wait:.3g} seconds, after the deadline of {deadline.seconds:g}."
+            raise ServiceError(error.status, error.title, detail + late)
+        log.info("trying again in %.2g seconds: %s", wait, str(error))
         yield wait
         pause = min(2 * pause, LONGEST_PAUSE)
 
 
-def wait_of(got: "httpx.Response | httpx.TransportError | None", pause: float) -> float:
+def parsed(got: httpx.Response, parse: Callable[[Any], T]) -> T:
+    """What an answer says. Raises ServiceError if it is not an answer of the service."""
+    try:
+        return parse(got.json())
+    except (ValueError, LookupError, TypeError, AttributeError):
+        raise ServiceError(got.status_code, "not an answer of this service", got.text[:200]) from None
+
+
+def rescued(flow: Flow[T], instead: T, said: str) -> Flow[T]:
+    """Do what a flow does. If it fails, whatever the reason, log it and return something else."""
+    began = time.monotonic()
+    try:
+        return (yield from flow)
+    except Exception as error:  # noqa: BLE001  # a caller with a fallback gets no error
+        log.warning("%s, after %.3g seconds: %s", said, time.monotonic() - began, str(error) or repr(error))
+        return instead
+
+
+def wait_of(got: Got, pause: float) -> float:
     """Seconds until the next try: what the service asks for, or the pause."""
     wanted = got.headers.get("Retry-After", "") if isinstance(got, httpx.Response) else ""
     if wanted.isascii() and wanted.isdigit():
@@ -118,10 +175,10 @@ def wait_of(got: "httpx.Response | httpx.TransportError | None", pause: float) -
     return pause * random.uniform(0.5, 1.0)  # noqa: S311
 
 
-def error_of(got: "httpx.Response | httpx.TransportError | None") -> ServiceError:
+def error_of(got: Got) -> ServiceError:
     """What went wrong, in the service's own words if it gave any."""
     if not isinstance(got, httpx.Response):
-        where = "" if got is None else f" at {got.request.url}"
+        where = f" at {got.request.url}" if isinstance(got, httpx.TransportError) else ""
         return ServiceError(0, f"the service{where} does not answer", str(got))
     try:
         problem = got.json()
@@ -140,6 +197,23 @@ def decision_of(got: dict[str, Any]) -> ServiceDecision:
 def decisions_of(got: dict[str, Any]) -> list[ServiceDecision]:
     """Decisions from the JSON document of a batch."""
     return [decision_of(one) for one in got["decisions"]]
+
+
+def fallback_decision(experiment: str, option: str) -> ServiceDecision:
+    """What a page shows while the service does not answer. No chance is involved."""
+    return ServiceDecision("", experiment, option, 1.0, 0, datetime.now(UTC).isoformat(), None)
+
+
+def checked_fallback(what: str, fallback: str | None) -> str | None:
+    """A fallback, if there is one and it can be one."""
+    if fallback is not None and not isinstance(fallback, str):
+        raise InvalidInput(f"fallback must be {what}, got {fallback!r}")
+    return fallback
+
+
+def is_fallback(report: "Report") -> bool:
+    """Whether nobody could report it, because the service did not make the decision."""
+    return isinstance(report.decision, ServiceDecision) and report.decision.is_fallback
 
 
 def target_of(decision: ServiceDecision | Subject | str) -> dict[str, str]:
@@ -172,15 +246,18 @@ class Flows:
     """Every operation, as a flow."""
 
     def __init__(self, retries: int, deadline: float) -> None:
-        if not deadline > 0:
-            raise InvalidInput(f"deadline must be a positive number of seconds, got {deadline!r}")
-        self._retries, self._deadline = retries, deadline
+        self._retries, self._deadline = retries, checked_deadline(deadline)
 
-    def _do(self, sent: Sent, parse: Callable[[Any], T]) -> Flow[T]:
-        return exchange(sent, parse, self._retries, self._deadline)
+    def _do(self, sent: Sent, parse: Callable[[Any], T], deadline: Deadline | None = None) -> Flow[T]:
+        return (yield from exchange(sent, parse, self._retries, deadline or Deadline.after(self._deadline)))
+
+    def _until(self, seconds: float | None) -> Deadline:
+        """The deadline of a call that begins now. Without one of its own it has the client's."""
+        return Deadline.after(self._deadline if seconds is None else checked_deadline(seconds))
 
     def create_experiment(self, name: str, arms: Iterable[str], settings: Mapping[str, Any]) -> Flow[dict[str, Any]]:
-        return self._do(Sent("POST", "/v1/experiments", {"name": name, "arms": list(arms), **settings}), dict)
+        body = {"name": name, "arms": list(arms), **settings}
+        return self._do(Sent("POST", "/v1/experiments", body), dict)
 
     def experiment(self, name: str) -> Flow[dict[str, Any]]:
         return self._do(Sent("GET", f"/v1/experiments/{quote(name, safe='')}"), dict)
@@ -198,17 +275,34 @@ class Flows:
         return self._do(Sent("POST", f"/v1/experiments/{quote(name, safe='')}/{action}", dict(settings)), dict)
 
     def ask(
-        self, name: str, size: int | None, key: str | None, subject: str | None
+        self,
+        name: str,
+        size: int | None,
+        key: str | None,
+        subject: str | None,
+        fallback: str | None,
+        seconds: float | None,
     ) -> Flow[ServiceDecision | list[ServiceDecision]]:
         if subject is not None and (size is not None or key is not None):
             raise InvalidInput("a subject gets one decision, and needs no idempotency_key. Leave size and key out.")
+        option = checked_fallback("the name of an option", fallback)
+        flow = self._ask(name, size, key, subject, self._until(seconds))
+        if option is None:
+            return flow
+        one = fallback_decision(name, option)
+        return rescued(flow, one if size is None else [one] * size, f"{name!r} shows its fallback {option!r}")
+
+    def _ask(
+        self, name: str, size: int | None, key: str | None, subject: str | None, deadline: Deadline
+    ) -> Flow[ServiceDecision | list[ServiceDecision]]:
         headers = {"Idempotency-Key": key or str(uuid.uuid4())}
         path = f"/v1/experiments/{quote(name, safe='')}/decisions"
         if subject is not None:
-            return self._do(Sent("POST", path, {"subject": subject}), decision_of)
+            return (yield from self._do(Sent("POST", path, {"subject": subject}), decision_of, deadline))
         if size is None:
-            return self._do(Sent("POST", path, {}, headers), decision_of)
-        return self._do(Sent("POST", f"{path}/batch", {"size": size}, headers), decisions_of)
+            return (yield from self._do(Sent("POST", path, {}, headers), decision_of, deadline))
+        batch = Sent("POST", f"{path}/batch", {"size": size}, headers)
+        return (yield from self._do(batch, decisions_of, deadline))
 
     def ask_for(self, name: str, subjects: Iterable[str]) -> Flow[list[ServiceDecision]]:
         if isinstance(subjects, str):
@@ -216,52 +310,69 @@ class Flows:
         path = f"/v1/experiments/{quote(name, safe='')}/decisions/batch"
         return self._do(Sent("POST", path, {"subjects": list(subjects)}), decisions_of)
 
-    def tell(self, report: Report) -> Flow[str]:
+    def tell(self, report: Report, fallback: str | None, seconds: float | None) -> Flow[str]:
+        return self._or_else(report, self._tell(report, self._until(seconds)), fallback)
+
+    def amend(self, report: Report, fallback: str | None, seconds: float | None) -> Flow[str]:
+        return self._or_else(report, self._amend(report, self._until(seconds)), fallback)
+
+    def _or_else(self, report: Report, flow: Flow[str], fallback: str | None) -> Flow[str]:
+        """Report, or return the fallback if that fails. The log then has all that is needed to report it later."""
+        status = checked_fallback("the status to return if the report fails", fallback)
+        return flow if status is None else rescued(flow, status, f"not reported: {report!r}")
+
+    def _tell(self, report: Report, deadline: Deadline) -> Flow[str]:
+        if is_fallback(report):
+            return FALLEN_BACK
         body, target = outcome_body(report), target_of(report.decision)
         if "subject" in target:
             path, body["subject"] = f"/v1/experiments/{quote(target['experiment'], safe='')}", target["subject"]
         else:
             path = f"/v1/decisions/{quote(target['decision_id'], safe='')}"
-        return self._do(Sent("POST", f"{path}/feedback", body), lambda got: str(got["status"]))
+        sent = Sent("POST", f"{path}/feedback", body)
+        return (yield from self._do(sent, lambda got: str(got["status"]), deadline))
 
-    def amend(self, report: Report) -> Flow[str]:
+    def _amend(self, report: Report, deadline: Deadline) -> Flow[str]:
         """Replace an outcome, and say which. A plain report finds out the revision, and copies of it change nothing."""
         if report.revision is None:
             try:
-                return (yield from self.tell(report._replace(amend=False)))
+                return (yield from self._tell(report._replace(amend=False), deadline))
             except ServiceError as error:
                 if error.status != CONFLICT:
                     raise
                 report = report._replace(revision=error.revision)
-        return (yield from self.tell(report))
+        return (yield from self._tell(report, deadline))
 
     def tell_batch(self, reports: "Iterable[Report | Mapping[str, Any]]") -> Flow[list[dict[str, Any]]]:
-        named = [Report(**one) if isinstance(one, Mapping) else one for one in reports]
-        if not named:
-            return []
-        if not any(map(is_uninformed, named)):
-            return (yield from self._tell_all(named))
-        results: dict[int, dict[str, Any]] = {}
-        for turn in turns(named):  # in each, a decision has one report, because its revision depends on those before
-            results |= yield from self._amend_all({index: named[index] for index in turn})
-        return [results[index] for index in range(len(named))]
+        named, deadline = [Report(**one) if isinstance(one, Mapping) else one for one in reports], self._until(None)
+        sendable = {index: one for index, one in enumerate(named) if not is_fallback(one)}
+        results: dict[int, dict[str, Any]] = {
+            index: {"decision_id": "", "status": FALLEN_BACK} for index in range(len(named))
+        }
+        if any(map(is_uninformed, sendable.values())):
+            for turn in turns(sendable):  # in each, a decision has one report: its revision depends on those before
+                results |= yield from self._amend_all({index: named[index] for index in turn}, deadline)
+        elif sendable:
+            results |= zip(sendable, (yield from self._tell_all([*sendable.values()], deadline)), strict=True)
+        return [*results.values()]
 
-    def _amend_all(self, reports: dict[int, Report]) -> Flow[dict[int, dict[str, Any]]]:
+    def _amend_all(self, reports: dict[int, Report], deadline: Deadline) -> Flow[dict[int, dict[str, Any]]]:
         """As `amend`, for reports of different decisions."""
         plain = [one._replace(amend=False) if is_uninformed(one) else one for one in reports.values()]
-        results = dict(zip(reports, (yield from self._tell_all(plain)), strict=True))
+        results = dict(zip(reports, (yield from self._tell_all(plain, deadline)), strict=True))
         again = {
             index: reports[index]._replace(revision=result["problem"].get("revision"))
             for index, result in results.items()
             if is_uninformed(reports[index]) and result.get("problem", {}).get("status") == CONFLICT
         }
         if again:
-            results |= zip(again, (yield from self._tell_all([*again.values()])), strict=True)
+            results |= zip(again, (yield from self._tell_all([*again.values()], deadline)), strict=True)
         return results
 
-    def _tell_all(self, reports: list[Report]) -> Flow[list[dict[str, Any]]]:
+    def _tell_all(self, reports: list[Report], deadline: Deadline) -> Flow[list[dict[str, Any]]]:
         bodies = [{**target_of(one.decision), **outcome_body(one)} for one in reports]
-        return self._do(Sent("POST", "/v1/feedback", {"reports": bodies}), lambda got: list(got["results"]))
+        sent = Sent("POST", "/v1/feedback", {"reports": bodies})
+        return self._do(sent, lambda got: [one for one, _ in zip(got["results"], bodies, strict=True)], deadline)
 
 
 def is_uninformed(report: Report) -> bool:
@@ -269,11 +380,11 @@ def is_uninformed(report: Report) -> bool:
     return report.amend and report.revision is None
 
 
-def turns(reports: list[Report]) -> Iterator[list[int]]:
+def turns(reports: Mapping[int, Report]) -> Iterator[list[int]]:
     """Yield the indices of the first report of each decision, then of the second, and so on."""
     counts: Counter[str] = Counter()
     by_turn: dict[int, list[int]] = {}
-    for index, report in enumerate(reports):
+    for index, report in reports.items():
         name = str(target_of(report.decision))
         by_turn.setdefault(counts[name], []).append(index)
         counts[name] += 1
@@ -306,6 +417,9 @@ class Client:
     timeout:  seconds until a request without an answer is sent again
     retries:  how often to try again if the service does not answer or is busy
     deadline: seconds for a call with all its tries and pauses. math.inf for none
+
+    `ask`, `tell` and `amend` take a deadline of their own, and a fallback. With a fallback they raise nothing, whatever
+    the service and the network do. They return the fallback instead, and the log says why.
     """
 
     def __init__(
@@ -318,10 +432,10 @@ class Client:
         deadline: float = DEADLINE,
     ) -> None:
         self._flows, self._timeout = Flows(retries, deadline), timeout
-        self._http = httpx.Client(**options(url, key, timeout))
+        self._http, self._timely = httpx.Client(**options(url, key, timeout)), Timely()
 
     def _run(self, flow: Flow[T]) -> T:
-        answer: httpx.Response | httpx.TransportError | None = None
+        answer: Got = None
         while True:
             try:
                 step = flow.send(answer)
@@ -333,11 +447,20 @@ class Client:
                 time.sleep(step)
                 continue
             try:
-                answer = self._send(request_of(self._http, step, self._timeout), time.monotonic() + step.within)
-            except httpx.TransportError as error:
+                answer = self._send(request_of(self._http, step, self._timeout), step.within)
+            except Exception as error:  # noqa: BLE001  # the flow decides
                 answer = error
 
-    def _send(self, request: httpx.Request, ends: float) -> httpx.Response:
+    def _send(self, request: httpx.Request, within: float) -> httpx.Response:
+        """Send a request, and wait no longer than the deadline."""
+        if math.isinf(within):
+            return self._exchange(request, within)
+        try:
+            return self._timely.run(within, partial(self._exchange, request, time.monotonic() + within))
+        except TimeoutError:
+            raise httpx.ReadTimeout(LATE, request=request) from None
+
+    def _exchange(self, request: httpx.Request, ends: float) -> httpx.Response:
         """Send a request. Gives up in the middle of an answer that does not end in time."""
         answer, content = self._http.send(request, stream=True), bytearray()
         with closing(answer):
@@ -371,11 +494,26 @@ class Client:
 
     @overload
     def ask(
-        self, experiment: str, *, size: None = None, idempotency_key: str | None = None, subject: str | None = None
+        self,
+        experiment: str,
+        *,
+        size: None = None,
+        idempotency_key: str | None = None,
+        subject: str | None = None,
+        fallback: str | None = None,
+        deadline: float | None = None,
     ) -> ServiceDecision: ...
 
     @overload
-    def ask(self, experiment: str, *, size: int, idempotency_key: str | None = None) -> list[ServiceDecision]: ...
+    def ask(
+        self,
+        experiment: str,
+        *,
+        size: int,
+        idempotency_key: str | None = None,
+        fallback: str | None = None,
+        deadline: float | None = None,
+    ) -> list[ServiceDecision]: ...
 
     def ask(
         self,
@@ -384,12 +522,15 @@ class Client:
         size: int | None = None,
         idempotency_key: str | None = None,
         subject: str | None = None,
+        fallback: str | None = None,
+        deadline: float | None = None,
     ) -> ServiceDecision | list[ServiceDecision]:
         """Choose an arm, or `size` arms from one distribution. All retries of a call send the same key.
 
         The same subject always gets the same decision, until its arm is retired.
+        With a fallback, the call does not raise. If it fails, it returns a decision for that option, without an id.
         """
-        return self._run(self._flows.ask(experiment, size, idempotency_key, subject))
+        return self._run(self._flows.ask(experiment, size, idempotency_key, subject, fallback, deadline))
 
     def ask_for(self, experiment: str, subjects: Iterable[str]) -> list[ServiceDecision]:
         """Return the decision of each subject, as `ask` with a subject does."""
@@ -402,13 +543,18 @@ class Client:
         reward: float | None = None,
         loss: float | None = None,
         report_id: str | None = None,
+        fallback: str | None = None,
+        deadline: float | None = None,
     ) -> str:
-        """Report the outcome of a decision, of its id, or of a subject. Returns "applied", "duplicate" or "late".
+        """Report the outcome of a decision, of its id, or of a subject.
+
+        Returns "applied", "duplicate" or "late", or the fallback if that fails. For a decision that was a fallback
+        nothing is sent, and it returns "fallback".
 
         Where several outcomes add up, give each its own `report_id`, such as the number of an order. A later one then
         is "added", or "ignored" if only the first counts.
         """
-        return self._run(self._flows.tell(Report(decision, reward, loss, report_id=report_id)))
+        return self._run(self._flows.tell(Report(decision, reward, loss, report_id=report_id), fallback, deadline))
 
     def tell_batch(self, reports: "Iterable[Report | Mapping[str, Any]]") -> list[dict[str, Any]]:
         """Report many outcomes. Returns a dictionary for each, with its status and any problem."""
@@ -422,14 +568,15 @@ class Client:
         loss: float | None = None,
         revision: int | None = None,
         report_id: str | None = None,
+        fallback: str | None = None,
+        deadline: float | None = None,
     ) -> str:
         """Replace the outcome of a decision, by default the newest one, or the one with this `report_id`.
 
         Returns "amended", "superseded" if another amendment came first, or as `tell` if there is nothing to replace.
         """
-        return self._run(
-            self._flows.amend(Report(decision, reward, loss, amend=True, revision=revision, report_id=report_id))
-        )
+        report = Report(decision, reward, loss, amend=True, revision=revision, report_id=report_id)
+        return self._run(self._flows.amend(report, fallback, deadline))
 
     def close(self) -> None:
         """Close the connections."""
@@ -459,7 +606,7 @@ class AsyncClient:
         self._http = httpx.AsyncClient(**options(url, key, timeout))
 
     async def _run(self, flow: Flow[T]) -> T:
-        answer: httpx.Response | httpx.TransportError | None = None
+        answer: Got = None
         while True:
             try:
                 step = flow.send(answer)
@@ -470,14 +617,18 @@ class AsyncClient:
             if isinstance(step, float):
                 await asyncio.sleep(step)
                 continue
-            request = request_of(self._http, step, self._timeout)
             try:
-                async with asyncio.timeout(None if math.isinf(step.within) else step.within):
-                    answer = await self._http.send(request)
-            except httpx.TransportError as error:
+                answer = await self._send(request_of(self._http, step, self._timeout), step.within)
+            except Exception as error:  # noqa: BLE001  # the flow decides
                 answer = error
-            except TimeoutError:
-                answer = httpx.ReadTimeout(LATE, request=request)
+
+    async def _send(self, request: httpx.Request, within: float) -> httpx.Response:
+        """Send a request, and wait no longer than the deadline."""
+        try:
+            async with asyncio.timeout(None if math.isinf(within) else within):
+                return await self._http.send(request)
+        except TimeoutError:
+            raise httpx.ReadTimeout(LATE, request=request) from None
 
     async def create_experiment(self, name: str, arms: Iterable[str], **settings: Any) -> dict[str, Any]:
         """As `Client.create_experiment`."""
@@ -501,11 +652,26 @@ class AsyncClient:
 
     @overload
     async def ask(
-        self, experiment: str, *, size: None = None, idempotency_key: str | None = None, subject: str | None = None
+        self,
+        experiment: str,
+        *,
+        size: None = None,
+        idempotency_key: str | None = None,
+        subject: str | None = None,
+        fallback: str | None = None,
+        deadline: float | None = None,
     ) -> ServiceDecision: ...
 
     @overload
-    async def ask(self, experiment: str, *, size: int, idempotency_key: str | None = None) -> list[ServiceDecision]: ...
+    async def ask(
+        self,
+        experiment: str,
+        *,
+        size: int,
+        idempotency_key: str | None = None,
+        fallback: str | None = None,
+        deadline: float | None = None,
+    ) -> list[ServiceDecision]: ...
 
     async def ask(
         self,
@@ -514,9 +680,11 @@ class AsyncClient:
         size: int | None = None,
         idempotency_key: str | None = None,
         subject: str | None = None,
+        fallback: str | None = None,
+        deadline: float | None = None,
     ) -> ServiceDecision | list[ServiceDecision]:
         """As `Client.ask`."""
-        return await self._run(self._flows.ask(experiment, size, idempotency_key, subject))
+        return await self._run(self._flows.ask(experiment, size, idempotency_key, subject, fallback, deadline))
 
     async def ask_for(self, experiment: str, subjects: Iterable[str]) -> list[ServiceDecision]:
         """As `Client.ask_for`."""
@@ -529,9 +697,13 @@ class AsyncClient:
         reward: float | None = None,
         loss: float | None = None,
         report_id: str | None = None,
+        fallback: str | None = None,
+        deadline: float | None = None,
     ) -> str:
         """As `Client.tell`."""
-        return await self._run(self._flows.tell(Report(decision, reward, loss, report_id=report_id)))
+        return await self._run(
+            self._flows.tell(Report(decision, reward, loss, report_id=report_id), fallback, deadline)
+        )
 
     async def tell_batch(self, reports: "Iterable[Report | Mapping[str, Any]]") -> list[dict[str, Any]]:
         """As `Client.tell_batch`."""
@@ -545,11 +717,12 @@ class AsyncClient:
         loss: float | None = None,
         revision: int | None = None,
         report_id: str | None = None,
+        fallback: str | None = None,
+        deadline: float | None = None,
     ) -> str:
         """As `Client.amend`."""
-        return await self._run(
-            self._flows.amend(Report(decision, reward, loss, amend=True, revision=revision, report_id=report_id))
-        )
+        report = Report(decision, reward, loss, amend=True, revision=revision, report_id=report_id)
+        return await self._run(self._flows.amend(report, fallback, deadline))
 
     async def close(self) -> None:
         """Close the connections."""

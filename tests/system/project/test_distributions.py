@@ -60,7 +60,7 @@ def test_the_sdist_has_every_file_of_the_clone(built: Built) -> None:
 def test_the_client_alone_is_that_of_belated(built: Built) -> None:
     belated_files, files = contents(built["belated"]["wheel"]), contents(built["belated-client"]["wheel"])
     names = {name.removeprefix("belated_client/") for name in files if ".dist-info/" not in name}
-    assert names == {"__init__.py", "py.typed", "client.py", "errors.py", "extras.py", "scalars.py"}
+    assert names == {"__init__.py", "py.typed", "client.py", "deadlines.py", "errors.py", "extras.py", "scalars.py"}
     for name in names - {"__init__.py"}:
         assert files[f"belated_client/{name}"] == belated_files[f"belated/{name}"], name
     assert (ROOT / "client" / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()

@@ -390,7 +390,7 @@ def test_only_decisions_of_a_service_and_their_ids_are_taken(run: Run, decision:
 
 
 def test_a_zero_is_an_outcome(run: Run) -> None:
-    faked = Faked(httpx.Response(200, json={"results": []}))
+    faked = Faked(httpx.Response(200, json={"results": [{"status": "applied"}]}))
     run(faked, lambda client: client.tell_batch(Report("7", reward=0) for _ in range(1)))
     assert faked.requests[0].content == b'{"reports":[{"decision_id":"7","reward":0}]}'
 
