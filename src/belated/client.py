@@ -216,6 +216,13 @@ def is_fallback(report: "Report") -> bool:
     return isinstance(report.decision, ServiceDecision) and report.decision.is_fallback
 
 
+def names_of(what: str, names: Iterable[str]) -> list[str]:
+    """A list of names. One string is refused, because it would count as a list of its letters."""
+    if isinstance(names, str):
+        raise InvalidInput(f"{what} must be a list of names, got the text {names!r}. Write [{names!r}] for one name.")
+    return list(names)
+
+
 def target_of(decision: ServiceDecision | Subject | str) -> dict[str, str]:
     """How a batch names a decision. It may be given itself, by its id, or by its subject."""
     if isinstance(decision, Subject):
@@ -256,14 +263,14 @@ class Flows:
         return Deadline.after(self._deadline if seconds is None else checked_deadline(seconds))
 
     def create_experiment(self, name: str, arms: Iterable[str], settings: Mapping[str, Any]) -> Flow[dict[str, Any]]:
-        body = {"name": name, "arms": list(arms), **settings}
+        body = {"name": name, "arms": names_of("arms", arms), **settings}
         return self._do(Sent("POST", "/v1/experiments", body), dict)
 
     def experiment(self, name: str) -> Flow[dict[str, Any]]:
         return self._do(Sent("GET", f"/v1/experiments/{quote(name, safe='')}"), dict)
 
     def change_arms(self, name: str, add: Iterable[str], retire: Iterable[str]) -> Flow[dict[str, Any]]:
-        body = {"add": list(add), "retire": list(retire)}
+        body = {"add": names_of("add", add), "retire": names_of("retire", retire)}
         return self._do(Sent("POST", f"/v1/experiments/{quote(name, safe='')}/arms", body), dict)
 
     def close_experiment(self, name: str) -> Flow[dict[str, Any]]:
@@ -305,10 +312,8 @@ class Flows:
         return (yield from self._do(batch, decisions_of, deadline))
 
     def ask_for(self, name: str, subjects: Iterable[str]) -> Flow[list[ServiceDecision]]:
-        if isinstance(subjects, str):
-            raise InvalidInput(f"give a list of subjects, got {subjects!r}")
         path = f"/v1/experiments/{quote(name, safe='')}/decisions/batch"
-        return self._do(Sent("POST", path, {"subjects": list(subjects)}), decisions_of)
+        return self._do(Sent("POST", path, {"subjects": names_of("subjects", subjects)}), decisions_of)
 
     def tell(self, report: Report, fallback: str | None, seconds: float | None) -> Flow[str]:
         return self._or_else(report, self._tell(report, self._until(seconds)), fallback)

@@ -125,7 +125,7 @@ def test_a_subject_gets_one_decision_and_its_outcomes(served: Served, kind: type
         assert [one["status"] for one in results] == ["added", "problem"]
         with pytest.raises(InvalidInput, match="a subject gets one decision"):
             await done(client.ask(name, subject="ann", size=2))  # type: ignore[call-overload]
-        with pytest.raises(InvalidInput, match="give a list of subjects"):
+        with pytest.raises(InvalidInput, match="subjects must be a list of names"):
             await done(client.ask_for(name, "ann"))
         await done(client.close())
 
@@ -385,6 +385,19 @@ def test_only_decisions_of_a_service_and_their_ids_are_taken(run: Run, decision:
         lambda client: client.tell_batch([Report(decision, reward=1)]),  # type: ignore[arg-type]
     ):
         with pytest.raises(InvalidInput, match="its id or a Subject, got"):
+            run(faked, use)
+    assert faked.requests == []
+
+
+def test_one_text_is_no_list_of_names(run: Run) -> None:
+    """Otherwise "ab" would be the arms a and b."""
+    faked = Faked()
+    for use in (
+        lambda client: client.create_experiment("layout", "ab"),
+        lambda client: client.change_arms("layout", add="ab"),
+        lambda client: client.change_arms("layout", retire="ab"),
+    ):
+        with pytest.raises(InvalidInput, match=r"must be a list of names, got the text 'ab'\. Write \['ab'\] for one"):
             run(faked, use)
     assert faked.requests == []
 

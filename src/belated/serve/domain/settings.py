@@ -167,7 +167,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def check(self, arms: list[str] | None = None) -> None:
         """Check what the types cannot, with these arms or those of the creation. Raises InvalidInput."""
         if not NAME.fullmatch(self.name):  # a pattern's $ lets a final line break through
-            raise InvalidInput(f"name must have only letters, digits, dots, dashes and underscores, got {self.name!r}")
+            raise InvalidInput(f"name must be {well_formed_name(self.name)}, got {self.name!r}")
         check_arms(self.arms)
         try:
             outcomes = self.outcome.build()
@@ -239,6 +239,13 @@ def stored_settings(body: bytes) -> Settings:
         if "doubt" in tuning:
             tuning["switch_threshold"] = tuning.pop("doubt")
     return msgspec.convert(document, Settings)
+
+
+def well_formed_name(name: str) -> str:
+    """What the name of an experiment may be, with an example that is like this one."""
+    example = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:40] or "my-experiment"
+    rule = f"up to {MAX_NAME} letters, digits, dots, dashes and underscores, and begin with a letter or digit"
+    return f"{rule}, such as {example}"
 
 
 class ArmChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.refusals import Refusal
 from belated.serve.http.documents import MAX_PAGE, Nothing
+from belated.serve.http.explanations import explained
 from belated.serve.http.problem_documents import HTTPProblem
 from belated.serve.service.keys import Grant, check_experiment
 from belated.serve.service.service import Service
@@ -90,7 +91,7 @@ class Call:
         try:
             return decoder.decode(content or b"{}")
         except msgspec.ValidationError as error:
-            raise Refusal("invalid", explained(str(error), content or b"{}")) from None
+            raise Refusal("invalid", explained(str(error), content or b"{}", decoder.type)) from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise HTTPProblem(400, f"the body is not JSON: {error}") from None
         except RecursionError:
@@ -142,18 +143,6 @@ async def experiment_of(call: Call) -> Experiment:
     """Return the experiment in the path. Asks the store, in another thread, only if its name is new to this server."""
     service, name = call.service, call.name
     return service.find(name) if service.knows(name) else await run_in_threadpool(service.find, name)
-
-
-def explained(said: str, content: bytes) -> str:
-    """Add the value that was found to a message of msgspec."""
-    found = re.search(r" - at `\$(.*)`$", said)
-    try:
-        value = msgspec.json.decode(content)
-        for key, index in re.findall(r"\.([^.\[]+)|\[(\d+)\]", found[1] if found else ""):
-            value = value[key] if key else value[int(index)]
-    except (LookupError, TypeError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return said
-    return f"{said}, got {value!r:.80}. See /docs for what is allowed."
 
 
 def whole(name: str, text: str, least: int, most: int) -> int:
