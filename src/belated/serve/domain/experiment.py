@@ -9,6 +9,7 @@ from itertools import repeat
 from typing import Any, NamedTuple, Self, final
 
 import msgspec
+from msgspec import UNSET
 
 from belated.arrays import Floats
 from belated.kernels import GRID
@@ -46,8 +47,10 @@ class Look(NamedTuple):
 
 
 CONFIDENCE = 0.95
-KEPT = ("settings", "seq", "created_at", "closed_at", "arms", "counts", "revision", "era", "operations", "failure")
-"""What is left after a failure."""
+KEPT = (  # after a failure
+    *("settings", "seq", "created_at", "closed_at", "arms", "counts", "revision", "era", "operations", "values"),
+    "failure",
+)
 MANY_ARMS = 50  # so many that a look takes long
 CLOSE = 1e-9  # two releases may round a probability differently
 DEAREST = 1 / (
@@ -75,6 +78,7 @@ class Experiment:
         self.seq, self.created_at = created.seq, created.at
         self.closed_at: int | None = None
         self.arms = list(self.settings.arms)  # all that ever took part
+        self.values = self.settings.declared_values  # of arms, if the experiment has any
         self.chosen, self.reports = [0] * len(self.arms), [0] * len(self.arms)  # decisions and true outcomes, by arm
         self.counts, self.ages = Counts(), Ages([], [], [])
         self.delays = [0] * len(DELAYS)
@@ -311,6 +315,8 @@ class Experiment:
         before, after = self.era.arms, sorted([arm for arm in self.era.arms if arm not in retired] + added)
         local = {arm: index for index, arm in enumerate(after)}
         moved = {index: local[arm] for index, arm in enumerate(before) if arm in local}
+        if change.values is not UNSET:
+            self.values = {**self.values, **change.values}
         self.shared.change_arms(entry.seq, len(after), moved, self._mix_of(after))
         self.past.append(self.era)
         self._begin_era(entry.seq, after)
@@ -378,6 +384,7 @@ class Experiment:
         experiment.arms, experiment.counts, experiment.revision = list(experiment.settings.arms), Counts(), 0
         experiment.era = Era(created.seq, list(range(len(experiment.arms))))
         experiment.operations = Operations()
+        experiment.values = experiment.settings.declared_values
         experiment.failure = failure_of([created])
         return experiment
 
@@ -499,6 +506,8 @@ class Experiment:
         """Return the whole state as plain data."""
         derived = ("shared", "_local", "_looked", "_shared_blocks", "outcomes")
         plain = {name: value for name, value in vars(self).items() if name not in derived}
+        if not self.values:
+            del plain["values"]  # the same state as in an older release
         return plain if self.failure is not None else {**plain, "shared": self.shared.state()}
 
     @classmethod
@@ -520,6 +529,7 @@ class Experiment:
         state.setdefault("operations", {"mixed_since": state["seq"]})  # a base of an older release has none
         for name, value in state.items():
             setattr(experiment, name, msgspec.convert(value, types[name]) if name in types else value)
+        experiment.values = state.get("values", {})
         if experiment.failure is not None:
             if is_base:  # the entries are gone, so no release can apply them again
                 experiment.failure = Failure(experiment.failure.what, experiment.failure.entry)

@@ -12,6 +12,7 @@ from belated.learner.ftrl import FTRL
 from belated.learner.outcomes import OutcomeRange
 from belated.proper import proper_rates
 from belated.serve.domain.several import Several
+from belated.serve.domain.values import Values, check_all, check_values
 
 MAX_ARMS: Final = 1_000
 MAX_NAME: Final = 100
@@ -143,6 +144,13 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     control: Control | UnsetType = UNSET
     description: Description | UnsetType = UNSET
 
+    values: Values | UnsetType = UNSET
+
+    @property
+    def declared_values(self) -> dict[str, Any]:
+        """The value of each arm. Empty if the arms have none."""
+        return {} if self.values is UNSET else dict(self.values)
+
     @property
     def is_provisional(self) -> bool:
         """Whether an open decision counts as the default outcome."""
@@ -180,6 +188,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.provisional is True and not self.is_provisional:
             raise InvalidInput("provisional needs a default_outcome and the tuning means. Leave it out.")
         self.check_mix(self.arms if arms is None else arms)
+        if self.values is not UNSET:
+            check_values(self.values, self.arms, "takes part")
+            check_all(self.values)
         self.tuning.check(1, MAX_ARMS)  # because arms come and go
         self.build_learner().distribution()
 
@@ -253,6 +264,7 @@ class ArmChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     add: Annotated[list[ArmName], Meta(max_length=MAX_ARMS)] = []
     retire: Annotated[list[ArmName], Meta(max_length=MAX_ARMS)] = []
+    values: Values | UnsetType = UNSET
 
 
 def check_arms(names: list[str]) -> None:

@@ -6,6 +6,7 @@ A request that repeats an earlier one, because the answer was lost, changes noth
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from belated.errors import InvalidInput
 from belated.serve.domain.entries import Entry, EntryKind
@@ -16,6 +17,7 @@ from belated.serve.domain.operating import Operation
 from belated.serve.domain.quotas import too_many_arms, weight_of
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import MAX_ARMS, ArmChange, Settings, check_arms, differing, is_repeated
+from belated.serve.domain.values import Values, check_all, check_values
 from belated.serve.engine.operating import check_arms_left, planned
 from belated.serve.engine.requests import Change, ChangeArms, Close, Create, Operate
 
@@ -144,9 +146,24 @@ def _change(request: ChangeArms, fold: Fold, at: int) -> Entry | None:
         raise InvalidInput(f"an experiment must keep 1 to {MAX_ARMS} arms")
     experiment.settings.tuning.check(left, left)  # older releases did not check it for all numbers of arms
     check_arms_left(experiment, [*(name for name in active if name not in new.retire), *new.add])
+    if new.add:
+        new = msgspec.structs.replace(new, values=_new_values(experiment, new.add, change.values))
     body = msgspec.json.encode(new)
     check_readable(body, ArmChange)
     return _event(experiment, EntryKind.ARMS, at, body, request.by) if new.add or new.retire else None
+
+
+def _new_values(experiment: Experiment, added: list[str], given: Values | UnsetType) -> Values | UnsetType:
+    """Return the values of arms that join. An arm that comes back may keep its own. Raises InvalidInput."""
+    if not experiment.values:
+        if given is not UNSET:
+            raise InvalidInput(f"the arms of {experiment.name!r} have no values, so values must be left out")
+        return UNSET
+    values = {name: experiment.values[name] for name in added if name in experiment.values}
+    values |= {} if given is UNSET else given
+    check_values(values, added, "joins")
+    check_all({**experiment.values, **values})
+    return values
 
 
 def check_readable(body: bytes, type: Any) -> None:

@@ -183,6 +183,7 @@ class ExperimentView(msgspec.Struct):
     tuning: TuningChoice
     reward_wait: float | None
     default_outcome: float | None
+    values: Annotated[dict[str, Any], Meta(description="The value of each arm. Empty if the arms have none.")]
     provisional: Annotated[bool, Meta(description="Whether an open decision counts as the default outcome.")]
     several: Annotated[Several, Meta(description="How outcomes of a decision add up. null if there is one.")] | None
     floor: Annotated[float, Meta(description="The probability that every arm has at least.")]

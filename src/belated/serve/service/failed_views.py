@@ -107,6 +107,7 @@ def plain_fields(experiment: Experiment) -> dict[str, Any]:
         "tuning": settings.tuning,
         "reward_wait": settings.reward_wait,
         "default_outcome": settings.default_outcome,
+        "values": experiment.values,
         "provisional": settings.is_provisional,
         "several": settings.rule,
         **msgspec.structs.asdict(counts),
