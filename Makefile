@@ -46,7 +46,7 @@ test: check system ## everything: the check, and all tests with real processes, 
 
 # A file keeps to one worker: its tests may share a server, ports or a network. Tests with real processes wait a lot, so
 # three workers are faster than two on two cores.
-system: $(VENV)/test.stamp $(VENV)/kernels.stamp $(VENV)/smpybandits.stamp $(VENV)/flights.stamp $(VENV)/browser.stamp $(VENV)/nginx.stamp $(VENV)/network.stamp $(VENV)/node.stamp
+system: $(VENV)/test.stamp $(VENV)/kernels.stamp $(VENV)/smpybandits.stamp $(VENV)/flights.stamp $(VENV)/browser.stamp $(VENV)/nginx.stamp $(VENV)/network.stamp $(VENV)/openfeature.stamp
 	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder tests/system
 
 SECONDS ?= 600
@@ -124,6 +124,14 @@ $(VENV)/nginx.stamp: | $(BIN)/python
 
 $(VENV)/node.stamp: | $(BIN)/python
 	@command -v node >/dev/null && command -v npm >/dev/null || { $(INSTALL:install=update) ; $(INSTALL) nodejs npm; }
+	@touch $@
+
+# What OpenFeature has for JavaScript, in its tested versions.
+OPENFEATURE := tests/system/openfeature/package.json tests/system/openfeature/package-lock.json
+$(VENV)/openfeature.stamp: $(OPENFEATURE) | $(VENV)/node.stamp
+	@mkdir -p $(VENV)/openfeature
+	@cp $(OPENFEATURE) $(VENV)/openfeature/
+	@cd $(VENV)/openfeature && npm ci --silent --no-audit --no-fund
 	@touch $@
 
 $(VENV)/network.stamp: | $(BIN)/python # where it cannot be had, or used, the tests cut loopback instead

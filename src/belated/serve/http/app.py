@@ -30,6 +30,7 @@ from belated.serve.http.problem_documents import PROBLEM_MEDIA, HTTPProblem, pro
 from belated.serve.http.routes import ROUTES, Route
 from belated.serve.service.service import Service
 
+NOT_MODIFIED: Final = 304
 DASHBOARD: Final = Path(__file__).parent.parent / "dashboard"
 SAFE_HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -148,7 +149,8 @@ class Endpoint:
             await send_all(answer.body, receive, send)
             return
         body = answer.body if isinstance(answer.body, bytes) else encode(answer.body)
-        headers.append((b"content-length", str(len(body)).encode()))
+        if answer.status != NOT_MODIFIED:
+            headers.append((b"content-length", str(len(body)).encode()))
         await send({"type": "http.response.start", "status": answer.status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 

@@ -98,9 +98,9 @@ class Call:
             raise HTTPProblem(400, "the body has too many brackets inside each other") from None
 
     def key(self) -> str | None:
-        """Return the caller's key from the header Authorization, if there is one."""
+        """Return the caller's key from the header Authorization or X-API-Key, if there is one."""
         found = BEARER.fullmatch(self.header(b"authorization") or "")
-        return None if found is None else found[1]
+        return self.header(b"x-api-key") if found is None else found[1]
 
     @property
     def caller(self) -> str:

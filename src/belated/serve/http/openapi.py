@@ -23,7 +23,12 @@ use that as the id of a user."""
 
 def document(routes: tuple[Route, ...]) -> dict[str, Any]:
     """Return the whole description."""
-    types = [one for route in routes for one in (route.takes, *route.gives.values()) if isinstance(one, type)]
+    types = [
+        one
+        for route in routes
+        for one in (route.takes, *route.gives.values(), *route.fails.values())
+        if isinstance(one, type)
+    ]
     _, components = msgspec.json.schema_components([*types, ProblemDocument], ref_template=REFERENCE)
     paths: dict[str, dict[str, Any]] = {}
     for route in sorted(
@@ -86,7 +91,13 @@ def parameters(route: Route) -> list[dict[str, Any]]:
 def responses(route: Route) -> dict[str, Any]:
     """Describe every possible answer."""
     answers: dict[str, Any] = {}
+    for status, failure in route.fails.items():
+        content = {"application/json": {"schema": reference(failure)}}
+        answers[str(status)] = {"description": TITLES[status], "content": content}
     for status, given in route.gives.items():
+        if given is None:
+            answers[str(status)] = {"description": "Nothing has changed."}
+            continue
         is_text = isinstance(given, str)
         schema = {"type": "string"} if is_text else reference(given)
         media = given if is_text else "application/json"

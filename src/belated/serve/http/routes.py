@@ -1,18 +1,21 @@
 """The table of routes: method, path, handler, scope and documentation."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from belated.serve.domain import ids
 from belated.serve.domain.operating import Edit
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, Settings
-from belated.serve.http import auditing, decisions, experiments, exports, key_routes, live
+from belated.serve.http import auditing, decisions, experiments, exports, key_routes, live, ofrep
 from belated.serve.http import documents as d
 from belated.serve.http.calls import Answer, Call, Handler
 from belated.serve.service.descriptions import ExperimentView, StoreView
 from belated.serve.service.keys import Scope, check_unrestricted
 
 EXPERIMENT: Final = "/v1/experiments/{name}"
+FLAGS: Final = "/ofrep/v1/evaluate/flags"
 DECISION: Final = "/v1/decisions/{decision_id}"
 WRITING: Final = (413, 415, 503)
 COUNTED: Final = (*WRITING, 429)  # by the quotas
@@ -30,6 +33,7 @@ class Route(NamedTuple):
     takes: Any = None
     example: Any = None  # of the body it takes
     problems: tuple[int, ...] = ()
+    fails: Mapping[int, Any] = MappingProxyType({})  # by status, documents of failures
     is_paged: bool = False
     is_idempotent: bool = False  # takes an Idempotency-Key
     query: tuple[dict[str, Any], ...] = ()  # its other parameters, as OpenAPI describes them
@@ -58,6 +62,8 @@ async def store(call: Call) -> Answer:
     return Answer(200, call.service.store_view())
 
 
+EVALUATE: Final = {"context": {"targetingKey": "user-17"}}
+EVALUATE_ALL: Final = {"context": {"targetingKey": "user-17", "flags": ["example"]}}
 LAYOUT: Final = {
     "name": "layout",
     "arms": ["blue", "green", "red"],
@@ -112,6 +118,16 @@ ROUTES: Final = (  # the busiest first, because they are tried in order
     Route(
         *("POST", f"{EXPERIMENT}/feedback", decisions.tell_subject, "report", "Report the outcome of a subject"),
         {200: d.FeedbackStatus}, d.SubjectFeedback, {"subject": "user-17", "reward": 1}, (400, 404, 409, 422, *COUNTED),
+    ),
+    Route(
+        *("POST", f"{FLAGS}/{{name}}", ofrep.evaluate, "decide", "Evaluate a flag of OpenFeature"),
+        {200: ofrep.Evaluation}, ofrep.EvaluationRequest, EVALUATE, COUNTED,
+        fails={400: ofrep.EvaluationFailure, 404: ofrep.EvaluationFailure},
+    ),
+    Route(
+        *("POST", FLAGS, ofrep.evaluate_all, "decide", "Evaluate flags of OpenFeature for an app"),
+        {200: ofrep.Evaluations, 304: None}, ofrep.EvaluationRequest, EVALUATE_ALL, COUNTED,
+        fails={400: ofrep.EvaluationsFailure},
     ),
     Route("GET", "/healthz", healthy, None, "Check that the process runs", {200: d.Health}, problems=(503,)),
     Route("GET", "/readyz", ready, None, "Check that decisions are accepted", {200: d.Health}, problems=(503,)),
