@@ -57,7 +57,7 @@ def said_of(type_: Any, body: Any) -> str | None:
             "tuning.scale must be a number above 0 and of at most 1,000,000, got 0",
         ),
         (Settings, {**GOOD, "tuning": {"scal": 1}}, "unknown field tuning.scal. Did you mean scale?"),
-        (ArmChange, {"plus": ["a"]}, "unknown field plus. Known are add, retire, values"),
+        (ArmChange, {"x": ["a"]}, "unknown field x. Known are add, retire, values"),
         (NewDecisions, {"size": 1.5}, "size must be a whole number from 1 to 10,000, got 1.5"),
         (Feedback, {"reward": {"a": None}}, 'reward must be a number, got {"a":null}'),
         (Feedback, {"reward": "x" * 99}, 'reward must be a number, got "' + "x" * 79 + "..."),
