@@ -7,6 +7,9 @@ import math
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
 from typing import Any, ClassVar, Self, final
 
@@ -25,7 +28,7 @@ class Progress:
     _outermost: ClassVar["Progress | None"] = None
     in_lines: ClassVar[bool] = False  # whether to print lines if there is no terminal
 
-    def __init__(self, title: str, total: float, console: Any = None) -> None:
+    def __init__(self, title: str, total: float | None, console: Any = None) -> None:
         self._title, self._total, self._console = title, total, console
         self._started, self._done = time.monotonic(), 0.0
         self._lock = threading.Lock()
@@ -70,15 +73,38 @@ class Progress:
         elif Progress.in_lines and not self._is_shown and (now := time.monotonic()) >= self._next_line:
             self._next_line = now + LINE_EVERY
             after = f"after {now - self._started:,.0f} s"
-            sys.stderr.write(f"{self._title}: {self._done:,.0f} of {self._total:,.0f} {after}\n")
+            done = "" if self._total is None else f": {self._done:,.0f} of {self._total:,.0f}"
+            sys.stderr.write(f"{self._title}{done} {after}\n")
             sys.stderr.flush()
 
     def _open(self) -> None:
-        from rich.console import Console  # noqa: PLC0415  (only a terminal needs it)
-        from rich.progress import Progress as Bar  # noqa: PLC0415
-        from rich.progress import TimeElapsedColumn  # noqa: PLC0415
+        try:
+            from rich.console import Console  # noqa: PLC0415  (only a terminal needs it)
+            from rich.progress import Progress as Bar  # noqa: PLC0415
+            from rich.progress import TimeElapsedColumn  # noqa: PLC0415
+        except ModuleNotFoundError:  # the learner alone does not need it
+            self._is_shown = False
+            sys.stderr.write(f"{self._title} ...\n")
+            return
 
         columns = *Bar.get_default_columns(), TimeElapsedColumn()  # the time moves even while nothing is finished
         self._bar = Bar(*columns, console=self._console or Console(stderr=True), transient=True)
         self._bar.add_task(self._title, total=self._total)
         self._bar.start()
+
+
+@contextmanager
+def while_busy(title: str) -> Iterator[None]:
+    """Say what one long step is doing, if it takes longer than SHOW_AFTER seconds."""
+    with Progress(title, None) as progress:
+        shown = Progress._outermost or progress
+        before = shown._title
+        timer = threading.Timer(SHOW_AFTER, partial(shown.advance, 0, title))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()
+            shown._title = before
