@@ -14,7 +14,7 @@ import numpy as np
 
 from belated import verdicts
 from belated.arrays import Floats
-from belated.kernels import compiled
+from belated.kernels import compiled_first
 from belated.verdicts.mixture import LOG_WEIGHTS, RATES, STEEPEST
 
 FIRST, SECOND, THIRD, BOUND, TRUTH = range(5)  # the sums of a pair or of one side of a mean
@@ -30,7 +30,7 @@ DIGEST = sha256(b"".join(path.read_bytes() for path in sorted(SOURCES))).hexdige
 def watched(function: Callable[P, R]) -> Callable[P, R]:
     """Compile with the settings of the kernels."""
     function.__qualname__ += f"-{DIGEST}"
-    return compiled(function)
+    return compiled_first(function)
 
 
 @watched

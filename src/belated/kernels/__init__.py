@@ -22,7 +22,20 @@ from belated.kernels.clock import (
     give_up,
     report,
 )
-from belated.kernels.compiling import Policies, Records, compiled, entry_point
+from belated.kernels.compiling import (
+    Policies,
+    Records,
+    bound,
+    compile_first,
+    compile_soon,
+    compiled,
+    compiled_first,
+    entry_point,
+    folder,
+    is_compiling,
+    load_compiled,
+    use_tier,
+)
 from belated.kernels.draw import BLOCK, accumulate, draw, normalise
 from belated.kernels.feedback_game import play_feedback_block
 from belated.kernels.game import TOLERANCE, arrivals, expectation, play_block, weigh
@@ -93,11 +106,15 @@ __all__ = [
     "arrivals",
     "ask_next",
     "backlogs",
+    "bound",
     "choose",
     "choose_stage",
     "closed_charge",
     "compact",
+    "compile_first",
+    "compile_soon",
     "compiled",
+    "compiled_first",
     "decide",
     "decide_batch",
     "draw",
@@ -106,9 +123,12 @@ __all__ = [
     "entry_point",
     "exp",
     "expectation",
+    "folder",
     "give_up",
     "groups",
+    "is_compiling",
     "learn_earlier",
+    "load_compiled",
     "normalise",
     "penalty",
     "play_block",
@@ -127,5 +147,6 @@ __all__ = [
     "solve_and_record_batch",
     "solve_means",
     "unreported",
+    "use_tier",
     "weigh",
 ]

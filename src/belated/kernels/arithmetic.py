@@ -1,27 +1,28 @@
 """exp, minima and sums that vectorise and give the same bits on every machine."""
 
 import math
-from typing import Any
-
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
+from struct import Struct
 
 from belated.arrays import Floats
 from belated.kernels.compiling import compiled
+from belated.kernels.native import bitcast
+
+FLOAT, BITS, WORD = Struct("d"), Struct("q"), Struct("Q")
 
 
-def _bitcast(source: Any, target: Any, llvm: Any) -> Any:
-    """An intrinsic that reads the bits of one type as another."""
-
-    def reinterpret(_context: Any, _value: Any) -> Any:
-        return target(source), lambda _c, builder, _s, arguments: builder.bitcast(arguments[0], llvm)
-
-    return intrinsic(reinterpret)
+@bitcast("int64", "float64")
+def float_of(bits: int) -> float:
+    """The float with these bits. Bits beyond the lowest 64 do not count."""
+    number: float = FLOAT.unpack(WORD.pack(bits & 0xFFFF_FFFF_FFFF_FFFF))[0]
+    return number
 
 
-float_of = _bitcast(types.int64, types.float64, ir.DoubleType())
-bits_of = _bitcast(types.float64, types.int64, ir.IntType(64))
+@bitcast("float64", "int64")
+def bits_of(number: float) -> int:
+    """The bits of a float, as a signed integer."""
+    bits: int = BITS.unpack(FLOAT.pack(number))[0]
+    return bits
+
 
 ROUNDER = 1.5 * 2.0**52  # adding it leaves the nearest integer in the lowest bits
 LN2_HIGH = float.fromhex("0x1.62e42fee00000p-1")

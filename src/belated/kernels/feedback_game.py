@@ -6,7 +6,7 @@ The rates depend on what is outstanding, and so on what is drawn. So this plays 
 from belated.arrays import Floats, Integers
 from belated.kernels.argmin import X
 from belated.kernels.clock import compact, report
-from belated.kernels.compiling import Policies, Records, compiled
+from belated.kernels.compiling import Policies, Records, compiled, compiled_first
 from belated.kernels.game import Links, expectation
 from belated.kernels.rounds import ask_next, solve_and_decide
 
@@ -21,7 +21,7 @@ def link(first: Links, following: Links, last: Links, s: int, t: int) -> None:
     last[t] = s
 
 
-@compiled
+@compiled_first
 def play_feedback_block(
     start: int,
     losses: Floats,

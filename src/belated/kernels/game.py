@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from belated.arrays import Floats, Integers
 from belated.kernels.argmin import LOSSES, X, argmin
-from belated.kernels.compiling import compiled
+from belated.kernels.compiling import compiled, compiled_first
 from belated.kernels.draw import draw, normalise
 
 Links = NDArray[np.int32]
@@ -28,7 +28,7 @@ def expectation(x: Floats, losses: Floats) -> float:
     return (s0 + s1) + (s2 + s3)
 
 
-@compiled
+@compiled_first
 def weigh(x: Floats, losses: Floats, arms: Integers, probabilities: Floats, expected: Floats, variances: Floats) -> int:
     """The mean and the variance of every round's loss under its row of x.
 
@@ -67,7 +67,7 @@ def arrivals(delays: Integers) -> tuple[Links, Links]:
     return first, following
 
 
-@compiled
+@compiled_first
 def play_block(
     start: int,
     losses: Floats,

@@ -22,7 +22,7 @@ from belated.arrays import Floats, Integers
 from belated.kernels.argmin import LOSSES, V, X, Y, argmin
 from belated.kernels.arithmetic import exp, lowest, total
 from belated.kernels.compiling import Policies, Record, Records, compiled
-from belated.kernels.shadow import BOLD, CAREFUL, is_careful_ahead, measure
+from belated.kernels.shadow import BOLD, CAREFUL, copy_solution, is_careful_ahead, measure
 
 ON_MEANS = 2  # the third row of `policies`
 MEANS_STAGE, SHADOW_STAGE, CAREFUL_STAGE = 0, 1, 2
@@ -289,7 +289,7 @@ def choose_stage(clock: Record, policies: Policies, t: int, backlog: int) -> Non
     _lift(policies)
     argmin(policies[CAREFUL], state.alpha, state.beta, clock.solves)
     if state.stage == CAREFUL_STAGE or state.beta == 0:
-        policies[BOLD, X : Y + 1] = policies[CAREFUL, X : Y + 1]
+        copy_solution(policies, CAREFUL, BOLD)
     else:
         argmin(policies[BOLD], state.alpha, 0.0, clock.solves)
     if state.stage == CAREFUL_STAGE:

@@ -5,14 +5,14 @@ from numpy.typing import NDArray
 
 from belated.arrays import Floats, Integers
 from belated.kernels.argmin import X
-from belated.kernels.compiling import Policies, Records, compiled
+from belated.kernels.compiling import Policies, Records, compiled_first
 from belated.kernels.draw import draw, normalise
 from belated.kernels.game import Links, expectation
 from belated.kernels.means import MISSING, ON_MEANS, centre, choose_stage, learn
 from belated.kernels.shadow import bold_advantage
 
 
-@compiled
+@compiled_first
 def play_means_block(
     start: int,
     losses: Floats,

@@ -55,6 +55,14 @@ def is_careful_ahead(shadow: Record) -> bool:
 
 
 @compiled
+def copy_solution(policies: Policies, source: int, target: int) -> None:
+    """Let a policy have what `argmin` has found for another one."""
+    for row in range(X, Y + 1):
+        for i in range(policies.shape[2]):
+            policies[target, row, i] = policies[source, row, i]
+
+
+@compiled
 def choose(clock: Record, policies: Policies, allowed: float) -> None:
     """Solve for both policies, raise the alarm if needed, and choose the one that decides.
 
@@ -66,7 +74,7 @@ def choose(clock: Record, policies: Policies, allowed: float) -> None:
     shadow = clock.shadow
     argmin(policies[BOLD], clock.alpha, 0.0, clock.solves)
     if clock.beta == 0:  # nothing has been late, so both are the same
-        policies[CAREFUL, X : Y + 1] = policies[BOLD, X : Y + 1]
+        copy_solution(policies, BOLD, CAREFUL)
     else:
         argmin(policies[CAREFUL], clock.alpha, clock.beta, clock.solves)
     lead = clock.suffered + potential(policies[CAREFUL], clock.alpha, clock.beta) - 2 * clock.alpha

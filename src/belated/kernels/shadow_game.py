@@ -2,13 +2,13 @@
 
 from belated.arrays import Floats
 from belated.kernels.argmin import LOSSES, X
-from belated.kernels.compiling import Policies, Records, compiled
+from belated.kernels.compiling import Policies, Records, compiled_first
 from belated.kernels.draw import draw, normalise
 from belated.kernels.game import Links, expectation
 from belated.kernels.shadow import bold_advantage, choose, measure
 
 
-@compiled
+@compiled_first
 def play_shadow_block(
     start: int,
     losses: Floats,

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property
 from threading import RLock
 from typing import Any, NamedTuple, final
 
@@ -151,13 +151,11 @@ class State:
         write_mix(clock[0], self.mix, arms.n)
         cdf = np.empty(-(-arms.n // kernels.BLOCK))
         kernels.accumulate(policies[int(clock["shadow"]["played"][0]), kernels.X], cdf)
-        patience = proper_patience(self.tuning, arms.n)
-        drawing, reporting = (clock, ledger, policies, cdf, patience), (clock, ledger, policies, bets, self.discard)
         new: dict[str, Any] = {
             "arms": arms,
             "n_arms": arms.n,
             "names": arms.names,
-            "patience": patience,
+            "patience": proper_patience(self.tuning, arms.n),
             "clock": clock,
             "policies": policies,
             "ledger": ledger,
@@ -166,24 +164,31 @@ class State:
             "stretch": stretch,
             "offset": stretch.offset,
             "counters": memoryview(clock.view(np.int64)),  # an item of it is read twice as fast as one of an array
-            "compact": partial(kernels.entry_point(kernels.compact, clock, ledger), clock, ledger),
-            "report": partial(kernels.entry_point(kernels.report, *reporting, 1, 1.0), *reporting),
-            **self._deciders(arms.n, *drawing),
         }
-        vars(self).update(new)
+        vars(self).update(new, **self._kernels(new))
 
-    def _deciders(self, n_arms: int, *drawing: Any) -> dict[str, Any]:
-        """The kernels that decide: one that computes the rates itself, or two for a rule in Python."""
-        if isinstance(self.tuning, RootTuning) and n_arms > 1:
-            fixed = *drawing, self.refresh, self.tuning.scale, math.log(n_arms)
-            return {"ask_next": partial(kernels.entry_point(kernels.ask_next, *fixed, 0.5), *fixed)}
-        decide = kernels.entry_point(kernels.decide, *drawing, 0.5)
-        solve_and_decide = kernels.entry_point(kernels.solve_and_decide, *drawing, 0.5, 1.0, 1.0, 1)
-        return {
-            "ask_next": None,
-            "decide": partial(decide, *drawing),
-            "solve_and_decide": partial(solve_and_decide, *drawing),
+    def _kernels(self, new: dict[str, Any]) -> dict[str, Any]:
+        """The kernels that work on these arrays. Two decide by a rule in Python. One has the rule of a `RootTuning`."""
+        clock, ledger, policies, bets, cdf = (new[name] for name in ("clock", "ledger", "policies", "bets", "cdf"))
+        drawing, bound = (clock, ledger, policies, cdf, new["patience"]), self._bound
+        found = {
+            "compact": bound(kernels.compact, (clock, ledger)),
+            "report": bound(kernels.report, (clock, ledger, policies, bets, self.discard), 1, 1.0),
         }
+        if isinstance(self.tuning, RootTuning) and new["n_arms"] > 1:
+            fixed = *drawing, self.refresh, self.tuning.scale, math.log(new["n_arms"])
+            return {**found, "ask_next": bound(kernels.ask_next, fixed, 0.5)}
+        found["decide"] = bound(kernels.decide, drawing, 0.5)
+        found["solve_and_decide"] = bound(kernels.solve_and_decide, drawing, 0.5, 1.0, 1.0, 1)
+        return {**found, "ask_next": None}
+
+    def _bound(self, kernel: Callable[..., Any], fixed: tuple[Any, ...], *examples: Any) -> Callable[..., Any]:
+        return kernels.bound(kernel, fixed, *examples, switch=self._switch)
+
+    def _switch(self) -> None:
+        """Take the kernels that have been compiled by now. Callers hold the lock."""
+        vars(self).pop("recorders", None)
+        vars(self).update(self._kernels(vars(self)))
 
     @property
     def has_shadow(self) -> bool:
@@ -215,6 +220,6 @@ class State:
         """The kernels for decisions made elsewhere. They are loaded on first use, because few learners need them."""
         arrays = self.clock, self.ledger, self.policies
         return (
-            kernels.entry_point(kernels.record, *arrays, 1.0, 0, 0.5),
-            kernels.entry_point(kernels.solve_and_record, *arrays, self.cdf, 1.0, 0, 0.5, 1.0, 1.0, 1),
+            self._bound(kernels.record, (), *arrays, 1.0, 0, 0.5),
+            self._bound(kernels.solve_and_record, (), *arrays, self.cdf, 1.0, 0, 0.5, 1.0, 1.0, 1),
         )

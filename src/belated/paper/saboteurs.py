@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from belated.arrays import Floats
-from belated.kernels import LOSSES, ROWS, X, argmin, compiled, draw, expectation, normalise
+from belated.kernels import LOSSES, ROWS, X, argmin, compiled_first, draw, expectation, normalise
 from belated.lab.algorithms import Algorithm, Game, Player, Setting
 from belated.lab.games.compiled import Compiled
 from belated.tunings import Means, Shadow, Tsallis, Tuning
@@ -52,7 +52,7 @@ class Unmoved:
         return losses @ x, suffered
 
 
-@compiled
+@compiled_first
 def play_with_latest(
     start: int,
     losses: Floats,

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from belated import kernels
 from belated.arrays import Floats, Integers
 from belated.errors import BelatedError, GameError, InvalidInput, UnfinishedWarning
 from belated.lab.algorithms import Algorithm, Game, Player, Setting, resolve, setting_of
@@ -182,6 +183,7 @@ def slices(blocks: Iterator[Floats], rows: int = 1000) -> Iterator[Floats]:
 @cache
 def warm_up() -> None:
     """Load or compile the kernels, so that no game is charged for it."""
+    kernels.compile_first()
     problem = Problem(Wave(1), NoDelay(), 2, 1)
     for game in (
         Compiled(Tsallis(), problem, problem.draw_delays(0), 0),
