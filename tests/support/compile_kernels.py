@@ -1,13 +1,13 @@
 """Compile the kernels that most tests use, so that Numba's cache holds them before several processes start."""
 
-from belated import FTRL, lab
-from belated.serve.process.run import warm_up
+from belated import kernels, lab
 from belated.tunings import Shadow, Tsallis
+from belated.warming import use_every_kernel
 
 
 def main() -> None:
-    warm_up()
-    FTRL(2, seed=0).ask(size=2)
+    kernels.use_tier("compiled")
+    use_every_kernel()
     for tuning in (Tsallis(), Shadow()):
         for delays in (lab.NoDelay(), lab.LostByArm(lab.NoDelay(), [0, 0])):
             lab.play(tuning, lab.Problem(lab.Bernoulli(), delays, n_arms=2, n_rounds=2), [0])

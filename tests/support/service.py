@@ -15,8 +15,7 @@ from typing import Any, Self
 
 import httpx
 
-from belated import FTRL
-from belated.replicated.shared_learner import SharedLearner
+from belated.warming import use_every_kernel
 
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # httpx would read all certificates for every request
 
@@ -24,21 +23,7 @@ NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # httpx would read all certifi
 @cache
 def compile_kernels() -> None:
     """Fill Numba's cache once for all servers. On a new machine compiling takes longer than a request may."""
-    shared = SharedLearner(FTRL(2, seed=0), last=0)
-    older = shared.draw_context().drawn
-    shared.enter([1, 2], 0, [0, 1], [0.5, 0.5], None)
-    shared.tell(3, decision=1, loss=0.5)
-    shared.give_up(4, decision=2)
-    shared.amend(5, 2, 1, 0.5, None, 0.5)
-    shared.enter([6], 5, [0], [0.5], None)
-    shared.enter([7], 0, [0], [0.5], older)
-    shared.enter([8], 0, [0], [0.5], older)
-    shared.change_arms(9, 3, {0: 0, 1: 1})
-    shared.tell(10, decision=6, loss=0.5)
-    shared.amend(11, 6, 0, 0.5, 0.5, 0.25)
-    shared.learner.distribution()
-    shared.learner.measured_certificate()
-    SharedLearner.restore(shared.state())
+    use_every_kernel()
 
 
 class Served:

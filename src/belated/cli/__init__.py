@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 STUDIES = ("lab", "sweep", "plan", "paper", "replay", "reproduce")
-SERVICE = ("serve", "keys", "stores", "archive", "erase")
+SERVICE = ("serve", "keys", "stores", "archive", "erase", "warm")
 # these do not load the lab, so they start fast
 SERVICE_COMMANDS = ("serve", "keys", "verify", "migrate", "copy", "archive", "erase")
 

@@ -18,9 +18,8 @@ from typing import Any, Final, NamedTuple, final
 
 import uvicorn
 
+from belated import kernels
 from belated.errors import InvalidInput
-from belated.learner.ftrl import FTRL
-from belated.replicated.shared_learner import SharedLearner
 from belated.serve.domain.quotas import Quotas
 from belated.serve.http.addresses import is_loopback
 from belated.serve.http.app import build
@@ -31,6 +30,7 @@ from belated.serve.process.snapshots import SnapshotProcess
 from belated.serve.service.service import CAPACITY, Service
 from belated.serve.store.journal import Key
 from belated.serve.store.opening import shown
+from belated.warming import use_every_kernel
 
 PORT: Final = 8321
 COMPILE_NOTICE: Final = 3.0  # seconds of compiling before the log mentions it
@@ -124,27 +124,18 @@ class Server(uvicorn.Server):
         self.handle_exit(number, frame)
 
 
-def warm_up() -> None:
-    """Load the compiled kernels before the first request. On a new machine this compiles them, and logs it."""
-    notice = Timer(COMPILE_NOTICE, lambda: log.warning("compiling the kernels, which happens once on a machine"))
+def compile_soon() -> None:
+    """Load the compiled kernels while the service already decides. On a new machine this compiles them, and says so."""
+    kernels.compile_soon()
+    notice = Timer(COMPILE_NOTICE, log_compiling)
+    notice.daemon = True
     notice.start()
-    shared = SharedLearner(FTRL(2, seed=0), last=0)
-    older = shared.draw_context().drawn
-    shared.enter([1, 2], 0, [0, 1], [0.5, 0.5], None)
-    shared.tell(3, decision=1, loss=0.5)
-    shared.give_up(4, decision=2)
-    shared.amend(5, 2, 1, 0.5, None, 0.5)
-    shared.enter([6], 5, [0], [0.5], None)
-    shared.enter([7], 0, [0], [0.5], older)
-    shared.enter([8], 0, [0], [0.5], older)
-    shared.change_arms(9, 3, {0: 0, 1: 1})
-    shared.tell(10, decision=6, loss=0.5)
-    shared.amend(11, 6, 0, 0.5, 0.5, 0.25)
-    shared.learner.distribution()
-    shared.learner.measured_certificate()
-    SharedLearner.restore(shared.state())
-    notice.cancel()
-    notice.join()
+
+
+def log_compiling() -> None:
+    """Say why decisions take longer than usual."""
+    if kernels.is_compiling():
+        log.warning("compiling the kernels, which happens once on a machine. Until then decisions take longer")
 
 
 class Plan(NamedTuple):
@@ -175,13 +166,14 @@ def check_keys(plan: Plan, *, is_locked: bool) -> None:
 def serve(plan: Plan, announce: Sequence[Announce]) -> None:
     """Serve until a signal comes. Then answer the accepted requests and stop."""
     with closing(listen(plan.host, plan.port)) as sock:
-        warm_up()
+        use_every_kernel()
         serve_on(sock, plan, announce)
 
 
 def serve_on(sock: socket.socket, plan: Plan, announce: Sequence[Announce]) -> None:
     """Serve on a bound socket. Calls each of `announce` when it is ready."""
     sys.setswitchinterval(SWITCH_INTERVAL)
+    compile_soon()
     snapshots = SnapshotProcess(plan.store)
     service = Service.open(
         plan.store,

@@ -9,11 +9,13 @@ from contextlib import closing, suppress
 from threading import Thread
 from typing import Final, NoReturn, final
 
+from belated import kernels
 from belated.serve.http.boards import Board, Boards
 from belated.serve.process import run
 from belated.serve.process.run import Announce, Plan
 from belated.serve.service.keys import Gate
 from belated.serve.store.opening import open_to_serve
+from belated.warming import use_every_kernel
 
 RESTART_PAUSE: Final = 1.0  # seconds between two starts of one worker, in case it dies at once
 LONGEST_PAUSE: Final = 8.0  # the pause doubles up to this for a worker that ends again and again
@@ -36,7 +38,8 @@ def serve(plan: Plan, count: int, announce: Announce, begin: Sequence[Announce])
         ) as journal:  # so that a wrong store is reported once, not by each worker
             gate = Gate(journal.keys())
         run.check_keys(plan, is_locked=gate.is_locked)
-        run.warm_up()
+        use_every_kernel()
+        kernels.load_compiled()  # here, so that the workers share the memory
         supervisor = Supervisor(plan._replace(port=port), count, begin)
         supervisor.run(lambda: announce(run.url_of(held), gate.is_locked))
 

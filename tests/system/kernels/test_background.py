@@ -1,0 +1,144 @@
+"""Kernels are compiled by a process in the background. Here in real processes, with an empty cache of their own."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+WAIT = """
+import sys, time
+def wait_for(condition):
+    deadline = time.monotonic() + 100
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+"""
+# One small kernel, which takes a second to compile.
+COMPILE = (
+    WAIT
+    + """
+from belated import kernels
+from belated.kernels import compiling
+kernel = kernels.penalty
+first = kernel(3, 1.5, 2.5)
+assert "numba" not in sys.modules
+kernels.compile_soon()
+"""
+)
+
+
+def run(code: str, cache: Path, **environment: str) -> list[str]:
+    variables = {**os.environ, "BELATED_KERNELS": "auto", "NUMBA_CACHE_DIR": str(cache), **environment}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=200)  # noqa: S603
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_another_process_compiles_and_this_one_switches(tmp_path: Path) -> None:
+    finish = """
+wait_for(lambda: compiling._entry_points)
+assert kernel(3, 1.5, 2.5) == first and kernel._run is kernel.dispatcher
+stats = kernel.dispatcher.stats
+print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()), stats.cache_path)
+"""
+    hits, misses, folder = run(COMPILE + finish, tmp_path)
+    assert (hits, misses) == ("1", "0")  # it came from the disk
+    assert Path(folder).is_relative_to(tmp_path)
+    assert run(COMPILE + finish, tmp_path)[:2] == ["1", "0"]  # the second time nobody compiles
+
+
+def test_it_compiles_itself_if_no_process_can_be_had(tmp_path: Path) -> None:
+    finish = """
+wait_for(lambda: compiling._entry_points)
+print(kernel(3, 1.5, 2.5) == first, sum(kernel.dispatcher.stats.cache_misses.values()))
+"""
+    assert run(
+        COMPILE.replace("kernels.compile_soon", "sys.executable = ''; kernels.compile_soon") + finish, tmp_path
+    ) == [
+        "True",
+        "1",
+    ]
+
+
+def test_without_a_folder_to_keep_them_it_makes_one_and_removes_it(tmp_path: Path) -> None:
+    """Numba finds none where neither the package, nor the home, nor NUMBA_CACHE_DIR can be written."""
+    before = """
+from numba.core import caching
+every = caching.CacheImpl._locator_classes
+caching.CacheImpl._locator_classes = [one for one in every if 'UserProvided' in one.__name__]
+from numba import config
+config.CACHE_DIR = ""
+"""
+    finish = """
+wait_for(lambda: compiling._entry_points)
+assert kernel(3, 1.5, 2.5) == first
+print(kernel.dispatcher.stats.cache_path)
+"""
+    code = COMPILE.replace('assert "numba" not in sys.modules', before) + finish
+    [folder] = run(code, Path(), TMPDIR=str(tmp_path))
+    assert Path(folder).is_relative_to(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_fork_goes_on_by_itself(tmp_path: Path) -> None:
+    """Whatever the thread of its parent was doing."""
+    finish = """
+import os
+for pause in (0, 0.05, 0.2, 0.4):
+    time.sleep(pause)
+    pid = os.fork()
+    if pid == 0:
+        kernel(3, 1.5, 2.5)
+        kernels.compile_soon()
+        wait_for(lambda: compiling._entry_points)
+        os._exit(7 if kernel(3, 1.5, 2.5) == first and kernel._run is kernel.dispatcher else 1)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+    assert run(COMPILE + finish, tmp_path) == ["7"] * 4
+
+
+@pytest.mark.parametrize("after", [0.05, 0.3, 0.6, 1.0])
+def test_a_program_may_end_at_any_time(after: float, tmp_path: Path) -> None:
+    assert run(COMPILE + f"time.sleep({after}); print('end')", tmp_path) == ["end"]
+
+
+def test_the_process_ends_with_its_parent(tmp_path: Path) -> None:
+    """Even if that is killed. Then there is nobody left to use what it would compile."""
+    code = (
+        COMPILE
+        + """
+wait_for(lambda: compiling._background._child)
+print(compiling._background._child.pid, flush=True)
+import os, signal
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    )
+    variables = {**os.environ, "BELATED_KERNELS": "auto", "NUMBA_CACHE_DIR": str(tmp_path)}
+    killed = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=False)  # noqa: S603
+    child = int(killed.stdout)
+    deadline = time.monotonic() + 30
+    while (
+        Path(f"/proc/{child}/cmdline").exists() and Path(f"/proc/{child}/cmdline").read_text()
+    ):  # empty: it is a zombie
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_short_program_never_loads_numba(tmp_path: Path) -> None:
+    learner = "import belated, sys; learner = belated.FTRL(10); learner.tell(learner.ask(), 0.5); "
+    assert run(f"{learner} print('numba' in sys.modules)", tmp_path) == ["False"]
+
+
+def test_warm_fills_the_cache() -> None:
+    """For a learner alone. `belated warm` does the same, and says where."""
+    command = [sys.executable, "-m", "belated", "warm"]
+    folder = Path(__file__).parents[3]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=300)  # noqa: S603
+    assert done.stdout.startswith("The compiled kernels are in ")
+    kept = Path(done.stdout.removeprefix("The compiled kernels are in ").strip())
+    for name in ("rounds.ask_next", "rounds.solve_and_record_batch", "clock.report", "means_game.play_means_block"):
+        assert list(kept.glob(f"{name}-*.nbi")), name
