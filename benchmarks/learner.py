@@ -71,7 +71,7 @@ def ask_and_tell() -> None:
         judge(f"k = {n_arms}: times as fast as river 0.26 Exp3", d / a, times_river, "x", at_most=False)
 
 
-@kernels.compiled
+@kernels.compiled_first
 def warm_rounds(
     clocks: kernels.Records,
     ledger: kernels.Records,
@@ -124,9 +124,9 @@ def in_fresh_process(code: str) -> float:
     return float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
 
 
-def start_up() -> None:
-    """`import belated` against `import numpy`, and the time to the first decision of a fresh process."""
-    print("\nstart-up, fresh processes")
+def import_time() -> None:
+    """`import belated` against `import numpy`."""
+    print("\nimport, fresh processes")
     template = "import time; t = time.perf_counter(); {}; print(time.perf_counter() - t)"
     numpy, own = best_of(
         15,
@@ -135,10 +135,6 @@ def start_up() -> None:
     )
     print(f"  import numpy {numpy * 1e3:.1f} ms, import belated {own * 1e3:.1f} ms")
     judge("import belated, in import numpy's", own / numpy, 1.3, "x", at_most=True)
-    first = "import belated; belated.FTRL(10, seed=1).ask()"
-    in_fresh_process(template.format(first))  # fills Numba's cache
-    (decision,) = best_of(5, lambda: in_fresh_process(template.format(first)))
-    judge("first decision with a warm cache", decision, 1.0, "s", at_most=True)
 
 
 def never_reported(rounds: int = 10_000_000) -> None:

@@ -80,7 +80,7 @@ DESIGNS = {
 }
 
 
-@kernels.compiled
+@kernels.compiled_first
 def _mix(design: Record, clock: Record, means: Floats, t: int) -> None:
     chosen._hush(clock, means)
     x, mass = means[X], total(means[X])
@@ -89,7 +89,7 @@ def _mix(design: Record, clock: Record, means: Floats, t: int) -> None:
         x[i] = (1 - share) / mass * x[i] + share / x.shape[0]
 
 
-@kernels.compiled
+@kernels.compiled_first
 def _solve_means(design: Record, clock: Record, means: Floats) -> None:
     """Write the weights of the arms by their means into the row X."""
     x, seen = means[X], 0
@@ -111,7 +111,7 @@ def _solve_means(design: Record, clock: Record, means: Floats) -> None:
         x[i] = kernels.exp(-min(chosen.FARTHEST, design.boldness * (count + extra) * kl))
 
 
-@kernels.compiled
+@kernels.compiled_first
 def _choose_stage(design: Record, clock: Record, policies: Policies, t: int, backlog: int) -> int:
     """Solve for round t. Returns the row that is played."""
     state, means = clock.means, policies[ON_MEANS]
@@ -138,7 +138,7 @@ def _choose_stage(design: Record, clock: Record, policies: Policies, t: int, bac
     return ON_MEANS
 
 
-@kernels.compiled
+@kernels.compiled_first
 def _watch(design: Record, clock: Record, means: Floats, arm: int, loss: float) -> None:
     """Add up the products of neighbouring residuals."""
     state, count = clock.means, means[COUNT, arm]
@@ -151,7 +151,7 @@ def _watch(design: Record, clock: Record, means: Floats, arm: int, loss: float) 
         state.is_moving = 1
 
 
-@kernels.compiled
+@kernels.compiled_first
 def _learn_in_shadow(design: Record, clock: Record, policies: Policies, s: int, drawn: Floats) -> None:
     """Take the report of round s into the estimates. `drawn` has its arm, probability, advantage, centre and loss."""
     state, arm, centre, loss = clock.means, int(drawn[0]), drawn[3], drawn[4]
@@ -165,7 +165,7 @@ def _learn_in_shadow(design: Record, clock: Record, policies: Policies, s: int, 
     measure(clock, loss, drawn[2])
 
 
-@kernels.compiled
+@kernels.compiled_first
 def _learn(design: Record, clock: Record, policies: Policies, s: int, drawn: Floats, t: int, allowed: float) -> None:
     """Take in the report of round s, which comes at the end of round t. The alarm is raised beyond what is allowed."""
     state, means, arm, loss = clock.means, policies[ON_MEANS], int(drawn[0]), drawn[4]
@@ -183,7 +183,7 @@ def _learn(design: Record, clock: Record, policies: Policies, s: int, drawn: Flo
     clock.reported, clock.suffered = clock.reported + 1, clock.suffered + loss
 
 
-@kernels.compiled
+@kernels.compiled_first
 def play(
     designs: Records,
     clocks: Records,

@@ -74,7 +74,7 @@ DESIGNS = {
 }
 
 
-@kernels.compiled
+@kernels.compiled_first
 def _fall(x: float, estimate: float, alpha: float, beta: float) -> float:
     """The integral of the arm's probability over its estimate, with the multiplier held."""
     v = -0.5 * math.log(x)
@@ -82,13 +82,13 @@ def _fall(x: float, estimate: float, alpha: float, beta: float) -> float:
     return alpha * (math.sqrt(x) - math.sqrt(x_after)) + beta * (x - x_after)
 
 
-@kernels.compiled
+@kernels.compiled_first
 def _solve(policy: Floats, cdf: Floats, alpha: float, beta: float, solves: int) -> None:
     kernels.argmin(policy, alpha, beta, solves)
     kernels.normalise(policy[kernels.X], cdf)
 
 
-@kernels.compiled
+@kernels.compiled_first
 def _gap(policy: Floats, cdf: Floats, arm: int, estimate: float, alpha: float, beta: float) -> float:
     """Phi(L + estimate) - Phi(L); the policy keeps L."""
     before = kernels.potential(policy, alpha, beta)
@@ -98,7 +98,7 @@ def _gap(policy: Floats, cdf: Floats, arm: int, estimate: float, alpha: float, b
     return kernels.potential(after, alpha, beta) - before
 
 
-@kernels.compiled
+@kernels.compiled_first
 def play(  # noqa: C901, PLR0912, PLR0915  (all designs side by side)
     losses: Floats,
     uniforms: Floats,
