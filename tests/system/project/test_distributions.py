@@ -24,6 +24,7 @@ with Client("http://127.0.0.1:8321") as client:
 README = (ROOT / "client" / "README.md").read_text()
 CLIENTS = {("belated", "client"): ASK, ("belated-client",): README.partition("```python\n")[2].partition("```")[0]}
 USES = {
+    ("fast",): "import belated.learner.ftrl, numba",
     ("lab",): "import sys, belated.cli; sys.argv = ['belated', 'list']; belated.cli.main()",
     ("dask",): "import belated.lab.comparisons.dask_games, distributed",
     ("serve", "postgres"): "from belated.serve.store import opening; assert opening.is_url('postgresql:///any')",
