@@ -17,6 +17,7 @@ import httpx
 
 from belated.warming import use_every_kernel
 
+HERE = Path(sys.executable)
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # httpx would read all certificates for every request
 
 
@@ -29,9 +30,10 @@ def compile_kernels() -> None:
 class Served:
     """A running service that a test can stop, kill and start again."""
 
-    def __init__(self, folder: Path, *options: str, inside: Sequence[str] = ()) -> None:
+    def __init__(self, folder: Path, *options: str, inside: Sequence[str] = (), python: Path = HERE) -> None:
         self.folder, self._options, self.url = folder, options, ""
         self._inside = inside  # a command that runs another, for example in a separate network
+        self._python = str(python)
         compile_kernels()
         self.start()
 
@@ -48,7 +50,7 @@ class Served:
         """Start it and return the first line that it prints. `url` stays empty if it did not start."""
         self.url = ""
         log = (self.folder / "service.log").open("a")
-        command = [*self._inside, sys.executable, "-m", "belated", "serve", "--port", "0", *self._options]
+        command = [*self._inside, self._python, "-m", "belated", "serve", "--port", "0", *self._options]
         environment = {**os.environ, "COLUMNS": "200"}
         began = time.monotonic()
         self.process = subprocess.Popen(  # noqa: S603

@@ -12,6 +12,7 @@ from readme_renderer import markdown
 
 import belated
 from tests.support.distributions import FOLDERS, ROOT, build, installed, metadata_of
+from tests.support.processes import run_python
 from tests.support.service import Served
 
 Built = dict[str, dict[str, Path]]
@@ -21,13 +22,24 @@ with Client("http://127.0.0.1:8321") as client:
     client.create_experiment("page", ["blue", "red"])
     print(client.tell(client.ask("page"), reward=1))
 """
+LEARN = """
+import belated
+learner = belated.FTRL(3, seed=1)
+for round in range(200):
+    learner.tell(learner.ask(), loss=round % 7 / 7)
+print(learner.distribution().tolist())
+"""
 README = (ROOT / "client" / "README.md").read_text()
 CLIENTS = {("belated", "client"): ASK, ("belated-client",): README.partition("```python\n")[2].partition("```")[0]}
-USES = {
-    ("fast",): "import belated.learner.ftrl, numba",
-    ("lab",): "import sys, belated.cli; sys.argv = ['belated', 'list']; belated.cli.main()",
+USES: dict[tuple[str, ...], str] = {
+    ("fast",): f"{LEARN}\nimport numba",
+    ("lab",): """
+import os, sys, belated.cli, belated.reports
+os.environ["BELATED_KERNELS"] = "interpreted"
+sys.argv = "belated compare --algorithms dew --rounds 50 --seeds 1 --out results".split()
+belated.cli.main()
+""",
     ("dask",): "import belated.lab.comparisons.dask_games, distributed",
-    ("serve", "postgres"): "from belated.serve.store import opening; assert opening.is_url('postgresql:///any')",
     ("testing",): "import belated.testing.learner_contract",
 }
 
@@ -106,7 +118,23 @@ def test_a_client_works_alone(wanted: tuple[str, ...], built: Built, server: Ser
     assert said[-2:] == ["applied", "set()"]
 
 
+def test_without_numba_the_learner_decides_the_same_and_says_what_to_install(built: Built, tmp_path: Path) -> None:
+    fresh = installed(tmp_path / "fresh", built["belated"]["wheel"])
+    assert fresh.run("-c", "from importlib.util import find_spec; print(find_spec('numba'))") == "None"
+    assert fresh.run("-c", LEARN) == run_python(LEARN)
+    said = fresh.run("-c", f"import sys; sys.stderr = sys.stdout\n{LEARN}")
+    assert said.count(f"numba is missing. Install it with `pip install '{built['belated']['wheel']}[fast]'`.") == 1
+
+
+def test_the_service_works_alone(built: Built, tmp_path: Path) -> None:
+    fresh = installed(tmp_path / "fresh", built["belated"]["wheel"], "serve", "postgres")
+    fresh.run("-c", "import belated.serve.store.postgres.journal")
+    with Served(tmp_path, inside=("env", "-i"), python=fresh.python) as served:
+        assert fresh.run("-c", ASK.replace("http://127.0.0.1:8321", served.url)) == "applied"
+        assert served.stop() == 0
+
+
 def test_every_extra_is_tried(built: Built) -> None:
-    tried = {"client", *(extra for extras in USES for extra in extras)}
+    tried = {"client", "serve", "postgres", *(extra for extras in USES for extra in extras)}
     declared = metadata_of(built["belated"]["wheel"]).metadata.get_all("Provides-Extra") or []
     assert {*tried, "test", "bench"} == set(declared)
