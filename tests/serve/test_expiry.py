@@ -81,6 +81,22 @@ def test_a_crowd_expires_in_parts(driven: Driven) -> None:
     assert counts(driven) == {"decisions": 4500, "expired": 4500}
 
 
+def test_an_end_that_is_lost_before_it_is_applied_is_written_again(
+    driven: Driven, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failover may lose an end that was committed, before the server has read it back."""
+    driven.create(reward_wait=WAIT, default_outcome=0.0)
+    [first] = driven.decide()
+    driven.clock.advance(WAIT)
+    with monkeypatch.context() as patch:
+        patch.setattr(driven.engine.applied, "append", lambda entries, also=(): [])
+        assert driven.engine.expire() == 1
+    assert counts(driven) == {"decisions": 1}
+    assert driven.engine.expire() == 1
+    assert counts(driven) == {"decisions": 1, "expired": 1}
+    assert ids.encode(first.at, last_entry(driven).decision or 0, last_entry(driven).nonce or 0) == first.id
+
+
 def test_a_decision_that_is_dated_too_early_waits_as_long_as_the_one_before_it(driven: Driven) -> None:
     driven.create(reward_wait=WAIT)
     driven.decide()

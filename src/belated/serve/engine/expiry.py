@@ -65,6 +65,9 @@ class Expiry:
         The first decision that is not due ends the search. If servers' clocks differ, a due decision behind it waits
         a little longer. After `until` nothing is final, so the search stops there. As the search keeps the order,
         a decision that a wrong clock dated too early waits as long as the one before it.
+
+        The next search begins after `last_expired`, or later if it would find outcomes only. The end of a wait that is
+        written now counts when it is applied, because it may be lost before that.
         """
         wait, number = experiment.expires_at(0), experiment.seq
         if wait is not None and self._waits.setdefault(number, wait) != wait:
@@ -77,6 +80,7 @@ class Expiry:
         ):
             return
         after = max(self._scanned.get(number, 0), experiment.last_expired)
+        are_all_known = True
         while most > 0:
             page = self._journal.decisions(number, after, min(most, LOOKED_AT_ONCE))
             for found in page:
@@ -84,7 +88,10 @@ class Expiry:
                     return  # an outcome that is not applied yet may still be lost
                 if not self._is_over(found.decision, wait, moment, until):
                     return
-                after = self._scanned[number] = found.decision.seq
+                after = found.decision.seq
+                are_all_known = are_all_known and found.outcome is not None
+                if are_all_known:
+                    self._scanned[number] = after
                 yield found
             most -= len(page)
             if len(page) < LOOKED_AT_ONCE:
