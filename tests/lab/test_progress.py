@@ -20,6 +20,7 @@ def terminal_of(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     shown = Terminal()
     monkeypatch.setattr(sys, "stderr", shown)
     monkeypatch.setattr(progress, "SHOW_AFTER", 0.05)
+    monkeypatch.setattr(Progress, "in_lines", False)  # a command in another test may have asked for lines
     return shown
 
 

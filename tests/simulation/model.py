@@ -116,14 +116,18 @@ class Model:
         return [self._database.entries[seq] for _, seq in places]
 
     def _check_turn(self, entry: Entry) -> None:
-        """A subject is decided anew only after its arm was retired, and once."""
+        """A subject is decided anew only after its arm was retired, or if all are shown another one, and once."""
         before = [one for one in self._turns(entry.experiment, entry.alias) if one.seq != entry.seq]
         if before:
             newest = before[-1]
             require(
                 entry.position == (newest.position or 0) + 1, f"decision {entry.seq} is not the next of its subject"
             )
-            require(self._was_retired(newest), f"a subject was decided anew, although arm {newest.arm} takes part")
+            is_another = entry.policy in (2, 3) and entry.arm != newest.arm  # frozen, or ended with a winner
+            require(
+                is_another or self._was_retired(newest),
+                f"a subject was decided anew, although arm {newest.arm} takes part",
+            )
 
     def _was_retired(self, decision: Entry) -> bool:
         """Whether the arm of a decision was ever retired."""
