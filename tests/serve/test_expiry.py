@@ -89,7 +89,7 @@ def test_an_end_that_is_lost_before_it_is_applied_is_written_again(
     [first] = driven.decide()
     driven.clock.advance(WAIT)
     with monkeypatch.context() as patch:
-        patch.setattr(driven.engine.applied, "append", lambda entries, also=(): [])
+        patch.setattr(driven.engine.applied, "append", lambda *_entries, **_also: [])
         assert driven.engine.expire() == 1
     assert counts(driven) == {"decisions": 1}
     assert driven.engine.expire() == 1
