@@ -39,7 +39,7 @@ def assert_problem(answer: httpx.Response, status: int, said: str = "") -> None:
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     problem = answer.json()
-    assert problem.keys() == {"type", "title", "status", "detail"}
+    assert problem.keys() == {"type", "title", "status", "detail", "request_id"}
     assert (problem["type"], problem["title"], problem["status"]) == ("about:blank", TITLES[status], status)
     assert said in problem["detail"]
     assert problem["detail"]
@@ -166,7 +166,8 @@ def test_only_json_is_read(served: Served) -> None:
 
 @pytest.mark.parametrize("key", ["", "x" * 201, "tab\there"])
 def test_an_idempotency_key_has_limits(served: Served, key: str) -> None:
-    assert_problem(served.post(DECISIONS, None, Idempotency_Key=key), 422, "Idempotency-Key")
+    for path, body in ((DECISIONS, None), (DECISIONS, {"subject": "ann"}), (BATCH, {"subjects": ["ann"]})):
+        assert_problem(served.post(path, body, Idempotency_Key=key), 422, "Idempotency-Key")
     assert served.post(DECISIONS, None, Idempotency_Key="x" * 200).status_code == 201
 
 
@@ -193,7 +194,7 @@ def test_other_methods_are_refused_and_the_right_ones_told(served: Served, path:
     is_stream = path.endswith(("/live", ".csv", ".parquet"))
     methods |= {"HEAD"} if "GET" in methods and not is_stream else set()
     for method in {"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"} - methods:
-        answer = send(served, method, path.format(name="layout", decision_id=UNKNOWN))
+        answer = send(served, method, path.format(name="layout", decision_id=UNKNOWN, key_id="a" * 12))
         assert_problem(answer, 405)
         assert {one.strip() for one in answer.headers["allow"].split(",")} == methods
 

@@ -44,10 +44,10 @@ async def ask(call: Call) -> Answer:
 
     The same subject gets the same decision, while its arm takes part.
     """
-    subject = (await call.read(SUBJECT)).subject
+    subject, key = (await call.read(SUBJECT)).subject, call.idempotency_key()
     call.service.spend(call.grant, 1, call.name)
     if subject is UNSET:
-        got = await call.service.ask(call.name, 1, call.idempotency_key(), call.grant.max_open)
+        got = await call.service.ask(call.name, 1, key, call.grant.max_open)
         return Answer(201, of_decided(got.decisions[0]), REPLAYED if got.replayed else {})
     got = await call.service.ask(call.name, max_open=call.grant.max_open, subject=subject)
     return Answer(201, of_decided(got.decisions[0], got.replayed))
@@ -56,10 +56,10 @@ async def ask(call: Call) -> Answer:
 async def ask_batch(call: Call) -> Answer:
     """Choose many times from one distribution, or once for each subject."""
     wanted = await call.read(SIZE)
-    size, subjects = wanted.size, wanted.subjects
+    size, subjects, key = wanted.size, wanted.subjects, call.idempotency_key()
     if size is not UNSET and subjects is UNSET:
         call.service.spend(call.grant, size, call.name)
-        got = await call.service.ask(call.name, size, call.idempotency_key(), call.grant.max_open)
+        got = await call.service.ask(call.name, size, key, call.grant.max_open)
         documents = [of_decided(one) for one in got.decisions]
         return Answer(201, BatchOfDecisions(documents), REPLAYED if got.replayed else {})
     if subjects is not UNSET and size is UNSET:
