@@ -35,8 +35,19 @@ class Model:
         self.outcomes: dict[str, list[tuple[str, float | None]]] = {}  # by decision, all its reports
         self.made: dict[str, tuple[str, int]] = {}  # by decision, its experiment and time
         self.requests: dict[tuple[str, str], list[str]] = {}
+        self.shown: dict[str, str] = {}  # by decision with a key, its arm
         self.arms = {name: {"a", "b"} for name in WAITS}
         self.closed: set[str] = set()
+
+    def refusal(self, name: str, size: int, earlier: list[str] | None) -> str:
+        """Why a request with the key of earlier decisions is refused, or one without any."""
+        if not earlier:
+            assert name in self.closed
+            return "conflict"
+        if len(earlier) != size:
+            return "invalid"
+        assert not {self.shown[id] for id in earlier} <= self.arms[name]  # an arm was retired
+        return "conflict"
 
     def tell(self, id: str, value: float, *, amend: bool) -> str:
         if id not in self.outcomes:
@@ -98,12 +109,11 @@ class Engines(RuleBasedStateMachine):
         result = self.driven.do(Ask(name, size, key))
         earlier = self.model.requests.get((name, key or ""))
         if isinstance(result, Refusal):
-            assert result.kind == ("invalid" if earlier else "conflict")
-            assert len(earlier) != size if earlier else name in self.model.closed
+            assert result.kind == self.model.refusal(name, size, earlier)
             return multiple()
         assert isinstance(result, Answers)
         made = [one.id for one in result.decisions]
-        assert {one.arm for one in result.decisions} <= self.model.arms[name] or result.replayed
+        assert {one.arm for one in result.decisions} <= self.model.arms[name]
         assert len(set(made)) == size
         if result.replayed:
             assert made == earlier
@@ -112,6 +122,7 @@ class Engines(RuleBasedStateMachine):
         assert name not in self.model.closed
         if key is not None:
             self.model.requests[name, key] = made
+            self.model.shown.update({one.id: one.arm for one in result.decisions})
         self.model.outcomes.update({id: [] for id in made})
         self.model.made.update(dict.fromkeys(made, (name, self.driven.clock.now)))
         return multiple(*made)

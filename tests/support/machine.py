@@ -121,7 +121,7 @@ class Machine:
             (folder / name).mkdir()
         (folder / "examples").symlink_to(ROOT / "examples")
         shutil.copytree(ROOT / "deploy", folder / "deploy")
-        for file in (folder / "deploy").iterdir():
+        for file in (path for path in (folder / "deploy").rglob("*") if path.is_file()):
             file.write_text(self.here(file.read_text()))
         as_postgres = f"export PGHOST={cluster.folder} PGPORT={cluster.port} PGUSER=postgres"
         shims = {

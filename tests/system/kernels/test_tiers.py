@@ -177,6 +177,7 @@ def test_every_kernel_gives_the_same_bits_interpreted_and_compiled(monkeypatch: 
                 learner.amend(earlier, 0.0, 1.0)
                 learner.tell(learner.record("d", 1e-5), 0.0)  # raises the alarm of a learner on means
                 play(learner, 30, seed, waiting)
+        play(FTRL(3, seed=0, floor=0.1), 60, 0, [])
         play(FTRL(70, tunings.Simple(), seed=0), 60, 0, [])  # lanes, and blocks of the draw
         play_shared(0)
         play_whole_games()

@@ -420,7 +420,7 @@ def test_a_subject_sees_one_option_and_reports_by_name(served: Served) -> None:
 @pytest.mark.parametrize(
     ("path", "body", "said"),
     [
-        ("experiments/layout/decisions", {"subject": ""}, "length >= 1"),
+        ("experiments/layout/decisions", {"subject": ""}, "subject must be a string with 1 to 200 characters"),
         ("experiments/layout/decisions", {"subject": "a\nb"}, "a subject must have 1 to 200 printable characters"),
         ("experiments/layout/decisions/batch", {"subjects": ["a"], "size": 1}, "give either a size or subjects"),
         ("experiments/layout/decisions/batch", {}, "give either a size or subjects"),

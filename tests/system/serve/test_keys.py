@@ -36,7 +36,10 @@ WHO_MAY: dict[tuple[str, str], set[str] | None] = {  # written by hand. None mea
     ("POST", "/v1/experiments/{name}/decisions"): DECIDE,
     ("POST", "/v1/experiments/{name}/decisions/batch"): DECIDE,
     ("POST", "/v1/decisions/{decision_id}/feedback"): REPORT,
+    ("POST", "/v1/experiments/{name}/feedback"): REPORT,
     ("POST", "/v1/feedback"): REPORT,
+    ("POST", "/ofrep/v1/evaluate/flags"): DECIDE,
+    ("POST", "/ofrep/v1/evaluate/flags/{name}"): DECIDE,
     ("POST", "/v1/experiments"): ADMIN,
     ("GET", "/v1/experiments"): READ,
     ("GET", "/v1/experiments/{name}"): READ,
@@ -73,6 +76,9 @@ BODIES: dict[str, Any] = {
     "/v1/experiments": LAYOUT,
     "/v1/experiments/{name}/decisions/batch": {"size": 2},
     "/v1/decisions/{decision_id}/feedback": {"reward": 1},
+    "/v1/experiments/{name}/feedback": {"subject": "ann", "reward": 1},
+    "/ofrep/v1/evaluate/flags": {"context": {"targetingKey": "ann", "flags": ["layout"]}},
+    "/ofrep/v1/evaluate/flags/{name}": {"context": {"targetingKey": "ann"}},
 }
 
 
@@ -107,7 +113,9 @@ def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Locked]:
         for name in ("layout", "other"):
             by = {"Authorization": f"Bearer {made['admin']}"}
             assert served.post("/v1/experiments", {**LAYOUT, "name": name}, **by).status_code == 201
-            decisions[name] = served.post(f"/v1/experiments/{name}/decisions", **by).json()["decision_id"]
+            decisions[name] = served.post(f"/v1/experiments/{name}/decisions", {"subject": "ann"}, **by).json()[
+                "decision_id"
+            ]
         yield Locked(served, made, decisions)
 
 

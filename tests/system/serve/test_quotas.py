@@ -82,6 +82,7 @@ def test_the_description_names_the_answer() -> None:
         "/v1/experiments/{name}/decisions/batch",
         "/v1/decisions/{decision_id}",  # if too many of them are unknown
         "/v1/decisions/{decision_id}/feedback",
+        "/v1/experiments/{name}/feedback",
         "/v1/feedback",
         "/v1/experiments",
         "/v1/experiments/{name}/arms",
@@ -89,4 +90,6 @@ def test_the_description_names_the_answer() -> None:
         "/v1/experiments/{name}/export.parquet",
         "/v1/experiments/{name}/live",
         "/v1/live",
+        "/ofrep/v1/evaluate/flags",
+        "/ofrep/v1/evaluate/flags/{name}",
     }
