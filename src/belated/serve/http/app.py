@@ -71,7 +71,8 @@ def refusal_of(error: InvalidInput | StoreError) -> Refusal:
 def headers_of(answer: Answer) -> list[tuple[bytes, bytes]]:
     """Return the headers in the form that ASGI wants."""
     headers = [(b"content-type", answer.media.encode()), (b"cache-control", b"no-store"), *RAW_HEADERS]
-    headers += [(name.lower().encode(), value.encode()) for name, value in answer.headers.items()]
+    if answer.headers:
+        headers += [(name.lower().encode(), value.encode()) for name, value in answer.headers.items()]
     return headers
 
 

@@ -43,17 +43,15 @@ class Call:
     def __init__(self, service: Service, scope: Scope, receive: Receive) -> None:
         self.service, self.scope, self._receive = service, scope, receive
         self.path: dict[str, str] = scope["path_params"]
-        self._headers: list[tuple[bytes, bytes]] = scope["headers"]
+        self._headers: dict[bytes, bytes] = dict(reversed(scope["headers"]))  # the first one of each name
         self.grant = Grant()
         self.about: str = self.path.get("name", "")  # the experiment, for the audit trail
         self.noted = False  # whether the change is in the audit trail already
 
     def header(self, name: bytes) -> str | None:
         """Return the first header of this name. Give the name in lower case."""
-        for key, value in self._headers:
-            if key == name:
-                return value.decode("latin-1")
-        return None
+        value = self._headers.get(name)
+        return None if value is None else value.decode("latin-1")
 
     @property
     def name(self) -> str:
@@ -63,7 +61,7 @@ class Call:
 
     def _has_body(self) -> bool:
         """Whether the request has a body. Without these headers there is none to wait for."""
-        return any(key in (b"content-length", b"transfer-encoding") for key, _ in self._headers)
+        return b"content-length" in self._headers or b"transfer-encoding" in self._headers
 
     async def body(self) -> bytes:
         """Return the whole body, up to MAX_BODY bytes."""
@@ -99,7 +97,8 @@ class Call:
 
     def key(self) -> str | None:
         """Return the caller's key from the header Authorization or X-API-Key, if there is one."""
-        found = BEARER.fullmatch(self.header(b"authorization") or "")
+        given = self.header(b"authorization")
+        found = None if given is None else BEARER.fullmatch(given)
         return self.header(b"x-api-key") if found is None else found[1]
 
     @property

@@ -34,6 +34,12 @@ def is_this_machine(host: str) -> bool:
         return False
 
 
+@lru_cache(1024)
+def is_forwarding(name: bytes) -> bool:
+    """Whether only proxies add a header of this name."""
+    return name.startswith(FORWARDING)
+
+
 def guard(call: Call) -> None:
     """Refuse callers that are not on this machine or not of this user, and pages of other sites in a browser."""
     check_directness(call)
@@ -50,7 +56,7 @@ def check_directness(call: Call) -> None:
     """Refuse a request that came through a proxy."""
     only = "a service without keys answers only programs that call it directly"
     for name, _ in call.scope["headers"]:
-        if name.startswith(FORWARDING):
+        if is_forwarding(name):
             raise Refusal("forbidden", f"{only}, not through a proxy (header {name.decode('latin-1')!r:.80}). {FIX}")
     if call.scope.get("http_version") == "1.0":
         raise Refusal("forbidden", f"{only}, not through a proxy (HTTP/1.0). {FIX}")

@@ -2,6 +2,7 @@
 
 import random
 import re
+from collections.abc import Awaitable
 from contextvars import ContextVar
 from typing import Final
 
@@ -15,7 +16,7 @@ CURRENT: Final[ContextVar[str]] = ContextVar("request_id", default="")
 
 def new() -> str:
     """Make an id. It need not be secret, so a fast generator will do."""
-    return f"{random.getrandbits(64):016x}"
+    return "%016x" % random.getrandbits(64)  # noqa: UP031  # takes half the time of an f-string
 
 
 def id_of(headers: list[tuple[bytes, bytes]]) -> str:
@@ -36,10 +37,10 @@ def with_request_ids(app: ASGIApp) -> ASGIApp:
         id = id_of(scope["headers"])
         CURRENT.set(id)  # until the end of the task of this request
 
-        async def send_with_id(message: Message) -> None:
+        def send_with_id(message: Message) -> Awaitable[None]:  # not a coroutine of its own, which would cost time
             if message["type"] == "http.response.start":
                 message["headers"].append((RAW, id.encode()))
-            await send(message)
+            return send(message)
 
         await app(scope, receive, send_with_id)
 
