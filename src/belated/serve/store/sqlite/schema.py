@@ -12,6 +12,7 @@ import apsw
 
 from belated.errors import StoreError
 from belated.serve.store.sql import CREATED, INDEXES, ONE_ALIAS, ONE_EVENT, READING_INDEXES
+from belated.serve.store.sqlite.files import real
 from belated.serve.store.trail import AUDIT
 
 APPLICATION: Final = 0x42656C61  # "Bela" marks the file as ours
@@ -179,7 +180,7 @@ def _add_indexes(db: apsw.Connection) -> Iterator[str]:
 def migrate(path: Path) -> Iterator[str]:
     """Update the file to this release, each step in a transaction. Yields a line for each step."""
     try:
-        db = connect(path)
+        db = connect(real(path))
         try:
             version_of(db, path)  # before anything is changed
             use_wal(db)
