@@ -12,6 +12,7 @@ from belated.cli import app
 from belated.errors import StoreError, StoreUnreachable
 from belated.serve.engine import forgetting
 from belated.serve.engine.forgetting import Forgetting
+from belated.serve.store.journal import Busy
 from belated.serve.store.verify import verify
 from tests.support.engines import Driven, state
 from tests.support.removals import rows
@@ -75,7 +76,7 @@ def test_a_young_key_stays_also_in_a_short_journal(tmp_path: Path) -> None:
     assert driven.engine.journal.requested([(1, "k")])
 
 
-@pytest.mark.parametrize(("error", "is_raised"), [(StoreError, False), (StoreUnreachable, True)])
+@pytest.mark.parametrize(("error", "is_raised"), [(StoreError, False), (Busy, False), (StoreUnreachable, True)])
 def test_a_failure_stops_no_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception], is_raised: bool
 ) -> None:

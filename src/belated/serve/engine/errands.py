@@ -5,11 +5,12 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any, Final, final
 
-from belated.errors import InvalidInput
+from belated.errors import InvalidInput, StoreError
 from belated.serve.domain.refusals import Refusal
-from belated.serve.store.journal import Journal, Rejected
+from belated.serve.engine.guarding import unexpected
+from belated.serve.store.journal import Busy, Journal, Rejected
 
-EXPECTED: Final = (InvalidInput, Refusal, Rejected)  # what an errand may raise without being a failure of the store
+EXPECTED: Final = (InvalidInput, Refusal, Rejected, Busy)  # may be raised, and are no failures of the store
 
 
 @final
@@ -40,11 +41,15 @@ class Errands:
 
 
 def outcome(errand: Callable[[Journal], Any], journal: Journal) -> Any:
-    """Return the result of an errand, or an error that is no failure of the store."""
+    """Return the result of an errand, or an error that is no failure of the store. A bug is the errand's own."""
     try:
         return errand(journal)
     except EXPECTED as error:
         return error
+    except StoreError:
+        raise
+    except Exception as error:  # noqa: BLE001
+        return unexpected(error)
 
 
 def _answer(future: asyncio.Future[Any], result: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Final, final
 from belated.errors import HistoryLost, StoreError, StoreUnreachable
 from belated.serve.domain.quotas import KEY_LIFETIME
 from belated.serve.domain.timestamps import MICROSECONDS
-from belated.serve.store.journal import Journal
+from belated.serve.store.journal import Busy, Journal
 
 EVERY: Final = 600.0  # seconds between two searches for old keys
 TURN: Final = 0.01  # seconds of work at a time, and at least one step
@@ -41,7 +41,7 @@ class Forgetting:
         except (HistoryLost, StoreUnreachable):
             self._steps = None
             raise
-        except StoreError as error:
+        except (StoreError, Busy) as error:
             log.error("old Idempotency-Keys could not be forgotten", extra={"error": str(error)})
         self._steps, self._not_before = None, time.monotonic() + EVERY
 

@@ -5,7 +5,7 @@ import hmac
 import re
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple, final, get_args
 
@@ -144,6 +144,10 @@ class Gate:
         taken, self._uses = self._uses, {}
         return taken
 
+    def put_back(self, uses: Mapping[str, int]) -> None:
+        """Note again what was taken, but could not be written."""
+        self._uses = {**uses, **self._uses}
+
     def admit(self, text: str | None, needed: Scope, *, is_reading: bool = False) -> Grant:
         """Return what the caller with this key may do, or raise a Refusal. `is_reading` if the request changes nothing.
 
@@ -169,7 +173,7 @@ class Gate:
             refusal.key = (grant.by or "", key.id) if is_known else ("", "")
             raise
         if key.id in self._keys:
-            self._uses[key.id] = timestamps.now()
+            self._uses[key.id] = self._now()
         return grant
 
     def _check(self, key: Key, *, is_known: bool, is_formed: bool, is_reading: bool) -> None:

@@ -27,6 +27,10 @@ class Rejected(Exception):
     """The store cannot hold or look up a value. Nothing was written, and the store is sound."""
 
 
+class Busy(Exception):
+    """An open transaction of somebody else has locked what is to be changed. Nothing was written."""
+
+
 class Key(NamedTuple):
     """A key to the service. The store keeps only the hash of its secret."""
 
@@ -256,7 +260,11 @@ class Journal(ABC):
 
     @abstractmethod
     def add_key(self, key: Key, replaced: Key | None = None, record: Record | None = None) -> None:
-        """Save a key, and with it a record. Of `replaced`, which is saved already, the scope and the end change."""
+        """Save a key, and with it a record. Of `replaced`, which is saved already, the scope and the end change.
+
+        This and the other methods that change keys and records may raise Busy, and `forget_requests` may. A server has
+        more to do than to wait for a lock.
+        """
 
     @abstractmethod
     def revoke_key(self, id: str, at: int, record: Record | None = None) -> bool:
