@@ -65,7 +65,9 @@ def create(
     return text
 
 
-def new(scope: str, experiment: str | None, label: str = "", expires_at: int | None = None) -> tuple[Key, str]:
+def new(
+    scope: str, experiment: str | None, label: str = "", expires_at: int | None = None, created_at: int | None = None
+) -> tuple[Key, str]:
     """Return a new key as the store keeps it, and its text as callers use it. Raises InvalidInput."""
     if len(label) > MAX_LABEL or not label.isprintable() or label != label.strip():
         raise InvalidInput(
@@ -73,7 +75,8 @@ def new(scope: str, experiment: str | None, label: str = "", expires_at: int | N
         )
     id, secret = secrets.token_hex(6), secrets.token_hex(32)
     stored = scope if expires_at is None else expiring(scope)
-    key = Key(id, digest(secret), stored, experiment, timestamps.now(), label=label, expires_at=expires_at)
+    created_at = timestamps.now() if created_at is None else created_at
+    key = Key(id, digest(secret), stored, experiment, created_at, label=label, expires_at=expires_at)
     return key, f"blt_{id}_{secret}"
 
 

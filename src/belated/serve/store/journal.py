@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from belated.errors import StoreUnreachable
+from belated.serve.domain import timestamps
 from belated.serve.domain.entries import Drawings, Entry, Found
 from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import Mark
@@ -131,6 +132,11 @@ class Journal(ABC):
     def clock(self) -> int | None:
         """Return the time by the store's own clock, in microseconds since 1970, or None if it has none."""
         return None
+
+    def now(self) -> int:
+        """Return the time for a command to write down. The store's clock is that of all servers, if it has one."""
+        clock = self.clock()
+        return timestamps.now() if clock is None else clock
 
     @abstractmethod
     def confirms(self, mark: Mark) -> bool:
