@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 
@@ -37,7 +37,7 @@ def locked(url: str, table: str) -> Iterator[None]:
 def test_a_server_does_not_wait_for_a_lock(database: str, table: str) -> None:
     with closing(PostgresJournal(database, silence_timeout=LONG)) as journal:
         journal.add_key(KEY)
-        changes = {
+        changes: dict[str, list[Callable[[], object]]] = {
             "audit": [lambda: journal.note([RECORD]), lambda: journal.revoke_key(KEY.id, 2, RECORD)],
             "keys": [lambda: journal.note_uses({KEY.id: 2}), lambda: journal.revoke_key(KEY.id, 2)],
             "forgotten": [lambda: list(journal.forget_requests(1))],
