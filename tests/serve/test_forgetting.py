@@ -42,6 +42,21 @@ def test_a_key_lives_for_thirty_days(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert verify(driven.engine.journal).problems == []
 
 
+def test_a_clock_that_was_behind_makes_no_key_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine that started without a clock. A repeated request would get another decision."""
+    monkeypatch.setattr(forgetting, "TURN", 60.0)
+    driven = Driven(tmp_path)
+    driven.create()
+    driven.decide(key="first")
+    now, driven.clock.now = driven.clock.now, 0
+    made = driven.decide(key="behind", size=20)
+    driven.clock.now = now + 10**6
+    driven.decide(key="after")
+    driven.engine.forget_keys()
+    assert [one.id for one in driven.decide(key="behind", size=20)] == [one.id for one in made]
+    assert {entry.request for entry in rows(driven.engine.journal)} == {None, "first", "behind", "after"}
+
+
 def test_it_works_in_small_steps_and_then_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     driven = Driven(tmp_path)
     driven.create()

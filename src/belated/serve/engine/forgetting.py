@@ -33,7 +33,7 @@ class Forgetting:
         if self._steps is None:
             if started < self._not_before:
                 return
-            self._steps = self._forget(now - self._lifetime, last)
+            self._steps = self._forget(now, last)
         try:
             for _ in self._steps:
                 if time.monotonic() > started + TURN:
@@ -45,12 +45,12 @@ class Forgetting:
             log.error("old Idempotency-Keys could not be forgotten", extra={"error": str(error)})
         self._steps, self._not_before = None, time.monotonic() + EVERY
 
-    def _forget(self, limit: int, last: int) -> Iterator[object]:
+    def _forget(self, now: int, last: int) -> Iterator[object]:
         """Find the newest entry before the limit, by halves, and forget the keys up to there. Yields after each step.
 
-        Times rise with the numbers, except for the small differences between clocks.
+        Times rise with the numbers, except those of a wrong clock. So the store looks at each entry again.
         """
-        old, young = 0, last + 1
+        limit, old, young = now - self._lifetime, 0, last + 1
         while old + 1 < young:
             middle = (old + young) // 2
             entry = next(iter(self._journal.left(middle - 1, young - 1, 1)), None)
@@ -59,4 +59,4 @@ class Forgetting:
                 old = entry.seq
             else:
                 young = middle
-        yield from self._journal.forget_requests(old)
+        yield from self._journal.forget_requests(old, limit, now)

@@ -17,6 +17,7 @@ from belated.serve.domain.history import Mark
 PAGE = 5_000
 TRANSACTION_TIMEOUT = 60.0  # seconds to wait for another client's open transaction
 POLL_SECONDS = 0.02
+LATEST = 2**62  # microseconds since 1970. No entry is dated later
 NO_MARK = Mark()  # of a state that was folded from nothing
 
 
@@ -254,10 +255,13 @@ class Journal(ABC):
         """
 
     @abstractmethod
-    def forget_requests(self, until: int) -> Iterator[int]:
+    def forget_requests(self, until: int, before: int = LATEST, now: int = LATEST) -> Iterator[int]:
         """Forget the Idempotency-Keys of decisions up to this number, in small transactions.
 
         Yields how many were forgotten by each. The store remembers how far it has come.
+
+        A date may be wrong. So it stops at an entry that was made from `before` to `now`, because those after it are
+        not older. Only decisions that are dated before `before` lose their keys.
         """
 
     def scrub(self) -> None:

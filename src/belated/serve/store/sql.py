@@ -25,7 +25,7 @@ from belated.serve.store.bases import (
     removing,
 )
 from belated.serve.store.bases import saving as saving_base
-from belated.serve.store.journal import Aliased, Base, Journal, Key, Record, Removal, Requested
+from belated.serve.store.journal import LATEST, Aliased, Base, Journal, Key, Record, Removal, Requested
 from belated.serve.store.trail import KEY_COLUMNS, RECORDS, adding_key, noting, noting_uses, revoking_key
 
 CREATED: Final = int(EntryKind.CREATED)
@@ -209,8 +209,8 @@ class SQLJournal(Journal):
             check_allowed(allowed, what.until)
             yield sum(removed)
 
-    def forget_requests(self, until: int) -> Iterator[int]:
-        for statements in forgetting(until, self._rows):
+    def forget_requests(self, until: int, before: int = LATEST, now: int = LATEST) -> Iterator[int]:
+        for statements in forgetting(until, before, now, self._rows):
             yield self._commit_at_once(statements)[0]
 
     def confirms(self, mark: Mark) -> bool:
