@@ -17,7 +17,9 @@ from belated.serve.domain.history import MOST_AT_APPEND, MOST_RECENT, Tail
 from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.settings import Settings
 from belated.serve.engine.requests import Ask, Close, Create, Tell
+from belated.serve.process import snapshots
 from belated.serve.store import loading
+from belated.serve.store.opening import open_to_serve
 from belated.serve.store.sqlite.journal import SQLiteJournal
 from belated.serve.store.verify import verify
 from tests.support.engines import Clock, Driven
@@ -356,6 +358,20 @@ def test_a_log_without_its_store_is_not_thrown_away(tmp_path: Path, is_empty: bo
     shutil.copyfile(driven.path, store)
     with closing(SQLiteJournal(store)) as journal:
         assert journal.last() == 6
+
+
+@pytest.mark.parametrize("is_empty", [True, False])
+def test_a_store_that_was_there_is_not_begun_anew(tmp_path: Path, is_empty: bool) -> None:
+    store = tmp_path / "belated.db"
+    if is_empty:
+        store.touch()
+    with pytest.raises(StoreError, match="missing or empty now"):
+        open_to_serve(store, may_create=False)
+    with pytest.raises(StoreError, match="missing or empty now"):
+        snapshots.follow(str(store), os.getppid())
+    assert store.exists() == is_empty
+    open_to_serve(store).close()
+    open_to_serve(store, may_create=False).close()
 
 
 def test_nothing_of_a_damaged_log_is_written_into_the_store(tmp_path: Path) -> None:

@@ -150,6 +150,29 @@ def test_one_that_cannot_write_any_more_is_replaced(tmp_path: Path) -> None:
         assert served.stop() == 0
 
 
+def test_a_store_that_is_moved_away_is_not_begun_anew(tmp_path: Path) -> None:
+    """A new store would be empty, and without keys, so that everybody could use it."""
+    with Served(tmp_path, "--workers", "2") as served:
+        served.post("/v1/experiments", {"name": "layout", "arms": ["a", "b"]})
+        before, away = decide(served, "key"), tmp_path / "away"
+        away.mkdir()
+        files = [*tmp_path.glob("belated.db*")]
+        for file in files:
+            file.rename(away / file.name)
+        until(lambda: served.log().count("was there before, and is missing") >= 2, LAST_WORDS + 30)
+        assert not (tmp_path / "belated.db").exists()
+        for file in files:
+            (away / file.name).rename(file)
+        until(lambda: is_ready(served), 60)
+        assert decide(served, "key") == before
+
+
+def is_ready(served: Served) -> bool:
+    with suppress(httpx.TransportError):
+        return served.get("/readyz").status_code == 200
+    return False
+
+
 def test_one_that_ends_again_and_again_is_replaced_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
     supervisor, now, waits = Supervisor(Plan("belated.db", "127.0.0.1", 0), 1, []), [1000.0], list[float]()
     monkeypatch.setattr("belated.serve.process.workers.time", SimpleNamespace(monotonic=lambda: now[0]))

@@ -40,7 +40,7 @@ def serve(plan: Plan, count: int, announce: Announce, begin: Sequence[Announce])
         run.check_keys(plan, is_locked=gate.is_locked)
         use_every_kernel()
         kernels.load_compiled()  # here, so that the workers share the memory
-        supervisor = Supervisor(plan._replace(port=port), count, begin)
+        supervisor = Supervisor(plan._replace(port=port, may_create=False), count, begin)
         supervisor.run(lambda: announce(run.url_of(held), gate.is_locked))
 
 

@@ -109,13 +109,14 @@ class Service:
         make_snapshot: Callable[[], object] | None = None,
         end_snapshots: Callable[[], object] = lambda: None,
         quotas: Quotas = Quotas(),  # noqa: B008
+        may_create: bool = True,
     ) -> Self:
         """Open a store. Other processes may serve it too. The store does not keep `internal_keys`.
 
         `make_snapshot` is called when a snapshot is due. Without it the writer saves one itself and stalls meanwhile.
         `end_snapshots` is called before the last one, which the writer saves in any case.
         """
-        journal = open_to_serve(store, silence_timeout=SILENCE_TIMEOUT)
+        journal = open_to_serve(store, silence_timeout=SILENCE_TIMEOUT, may_create=may_create)
         engine = Engine(
             journal,
             max_open=quotas.max_open,

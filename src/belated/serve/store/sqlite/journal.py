@@ -82,13 +82,22 @@ def _is_rejection(error: BaseException) -> bool:
 
 @final
 class SQLiteJournal(SQLJournal):
-    """One file for any number of processes. `vfs` and `synchronous` are for tests that cut the power."""
+    """One file for any number of processes. `vfs` and `synchronous` are for tests that cut the power.
+
+    Without `may_create` it must be there and have tables.
+    """
 
     kind = "sqlite"
     joined = f"{FOUND} journal o ON o.decision = d.seq AND o.revision = ({NEWEST})"
 
     def __init__(
-        self, path: Path | str, *, readonly: bool = False, vfs: str | None = None, synchronous: str = "FULL"
+        self,
+        path: Path | str,
+        *,
+        readonly: bool = False,
+        vfs: str | None = None,
+        synchronous: str = "FULL",
+        may_create: bool = True,
     ) -> None:
         self.path, self._vfs, self._failure = Path(path), vfs, ""
         self._file = self.path if vfs else real(self.path)
@@ -98,8 +107,10 @@ class SQLiteJournal(SQLJournal):
                 f"the store {self.path} is missing or empty, but its log {self._file}-wal is there and may hold all of "
                 "it. Put the store back, or move the log away to begin a new one."
             )
+        if not may_create and (not self._file.exists() or self._file.stat().st_size == 0):
+            raise StoreError(f"the store {self.path} was there before, and is missing or empty now. Put it back.")
         with self._explained("opened"):
-            self._db = connect(self._file, readonly=readonly, vfs=vfs)
+            self._db = connect(self._file, readonly=readonly, vfs=vfs, may_create=may_create)
             try:
                 if not readonly:
                     self._prepare(synchronous)

@@ -82,11 +82,13 @@ def keep_private(path: Path) -> None:
         return  # not ours, or on a read-only disk. SQLite says what is wrong when it opens the file
 
 
-def connect(path: Path, *, readonly: bool = False, vfs: str | None = None) -> apsw.Connection:
+def connect(path: Path, *, readonly: bool = False, vfs: str | None = None, may_create: bool = True) -> apsw.Connection:
     """Open a connection that waits for other processes."""
-    flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-    if vfs is None and not readonly:
-        keep_private(path)
+    flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE
+    if may_create and not readonly:
+        flags |= apsw.SQLITE_OPEN_CREATE
+        if vfs is None:
+            keep_private(path)
     db = apsw.Connection(str(path), flags=flags, vfs=vfs)
     be_patient(db)
     if vfs is not None:  # a file system in memory has no shared memory between connections
