@@ -365,9 +365,9 @@ def test_a_store_that_was_there_is_not_begun_anew(tmp_path: Path, is_empty: bool
     store = tmp_path / "belated.db"
     if is_empty:
         store.touch()
-    with pytest.raises(StoreError, match="missing or empty now"):
+    with pytest.raises(StoreError, match="must not be begun anew"):
         open_to_serve(store, may_create=False)
-    with pytest.raises(StoreError, match="missing or empty now"):
+    with pytest.raises(StoreError, match="must not be begun anew"):
         snapshots.follow(str(store), os.getppid())
     assert store.exists() == is_empty
     open_to_serve(store).close()

@@ -37,12 +37,12 @@ def locked(url: str, table: str) -> Iterator[None]:
 def test_a_server_does_not_wait_for_a_lock(database: str, table: str) -> None:
     with closing(PostgresJournal(database, silence_timeout=LONG)) as journal:
         journal.add_key(KEY)
-        changes: dict[str, list[Callable[[], object]]] = {
+        all: dict[str, list[Callable[[], object]]] = {
             "audit": [lambda: journal.note([RECORD]), lambda: journal.revoke_key(KEY.id, 2, RECORD)],
             "keys": [lambda: journal.note_uses({KEY.id: 2}), lambda: journal.revoke_key(KEY.id, 2)],
             "forgotten": [lambda: list(journal.forget_requests(1))],
-        }[table]
-        engine = Engine(journal)
+        }
+        changes, engine = all[table], Engine(journal)
         process(engine)
         with locked(database, table):
             for change in changes:

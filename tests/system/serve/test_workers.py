@@ -159,7 +159,7 @@ def test_a_store_that_is_moved_away_is_not_begun_anew(tmp_path: Path) -> None:
         files = [*tmp_path.glob("belated.db*")]
         for file in files:
             file.rename(away / file.name)
-        until(lambda: served.log().count("was there before, and is missing") >= 2, LAST_WORDS + 30)
+        until(lambda: served.log().count("must not be begun anew") >= 2, LAST_WORDS + 30)
         assert not (tmp_path / "belated.db").exists()
         for file in files:
             (away / file.name).rename(file)
@@ -261,6 +261,15 @@ def test_what_is_wrong_is_said_once(tmp_path: Path, wrong: list[str]) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
     assert done.returncode == 2
     assert done.stderr.count("no folder" if "--store" in wrong else "without keys") == 1
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_store_that_must_be_there_is_not_created(tmp_path: Path, workers: str) -> None:
+    command = [sys.executable, "-m", "belated", "serve", "--port", "0", "--no-create", "--workers", workers]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
+    assert done.returncode == 2
+    assert "the store belated.db is missing or empty" in done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_port_in_use_is_refused(tmp_path: Path) -> None:

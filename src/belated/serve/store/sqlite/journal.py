@@ -108,7 +108,7 @@ class SQLiteJournal(SQLJournal):
                 "it. Put the store back, or move the log away to begin a new one."
             )
         if not may_create and (not self._file.exists() or self._file.stat().st_size == 0):
-            raise StoreError(f"the store {self.path} was there before, and is missing or empty now. Put it back.")
+            raise StoreError(f"the store {self.path} is missing or empty, and must not be begun anew. Put it back.")
         with self._explained("opened"):
             self._db = connect(self._file, readonly=readonly, vfs=vfs, may_create=may_create)
             try:
