@@ -17,7 +17,7 @@ from belated.serve.store.journal import Busy, Key, Record
 from belated.serve.store.opening import open_to_serve
 from belated.serve.store.postgres.journal import PostgresJournal
 from tests.support.in_process import Caller, visit
-from tests.support.postgres import connect
+from tests.support.postgres import ROLE, Cluster, connect
 
 LONG = 60.0  # seconds without an answer of the database, so that only the lock decides
 TABLES = ["audit", "keys", "forgotten"]
@@ -57,6 +57,33 @@ def process(engine: Engine) -> None:
     """Let an engine write an entry."""
     [result] = engine.process([Create(Settings(f"after-{engine.fold.seq}", ["a", "b"]))])
     assert isinstance(result, tuple), result
+
+
+def test_tables_that_may_not_be_written_stop_no_decision(
+    cluster: Cluster, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a migration by another role."""
+    monkeypatch.setattr(serving, "NOTE_EVERY", 0.0)
+    service = Service(Engine(open_to_serve(database, silence_timeout=LONG)))
+    name = database.rpartition("/")[2]
+
+    async def work(caller: Caller) -> None:
+        made = await caller.post("/v1/keys", {"label": "ops", "scopes": ["admin"]})
+        admin = caller.having(made.json()["key"])
+        assert (await admin.post("/v1/experiments", {"name": "layout", "arms": ["a", "b"]})).status_code == 201
+        with closing(cluster.admin(name)) as other:
+            other.execute("ALTER TABLE belated.audit OWNER TO postgres")
+        assert (await caller.get("/v1/keys")).status_code == 401
+        change = await admin.post("/v1/keys", {"scopes": ["read"]})
+        assert (change.status_code, "keys or the audit trail" in change.json()["detail"]) == (503, True)
+        await asyncio.sleep(1)  # the writer notes the refusal twice a second
+        assert (await admin.post("/v1/experiments/layout/decisions")).status_code == 201
+        assert service.failure == ""
+        with closing(cluster.admin(name)) as other:
+            other.execute(f"ALTER TABLE belated.audit OWNER TO {ROLE}".encode())
+        assert (await admin.post("/v1/keys", {"scopes": ["read"]})).status_code == 201
+
+    visit(service, work)
 
 
 def test_a_command_waits(database: str) -> None:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, TypeVar, final
 
-from belated.errors import StoreError
+from belated.errors import HistoryLost, StoreError, StoreUnreachable
 from belated.serve.domain import aliases
 from belated.serve.domain.entries import Entry, Found
 from belated.serve.domain.experiment import Experiment
@@ -174,8 +174,10 @@ class Service:
         if time.monotonic() >= self._next_note:
             try:
                 self._note(self._engine.journal)
-            except Busy as error:  # try again in a minute, because decisions must not wait for this
-                log.warning("the audit trail cannot be written now", extra={"reason": str(error)})
+            except (HistoryLost, StoreUnreachable):
+                raise
+            except (Busy, StoreError) as error:  # try again in a minute, because no decision needs this
+                log.error("the audit trail cannot be written now", extra={"error": str(error)})
 
     def _note(self, journal: Journal) -> None:
         """Write the last uses of keys and the refusals since the last time."""

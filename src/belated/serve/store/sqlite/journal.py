@@ -269,6 +269,7 @@ class SQLiteJournal(SQLJournal):
                 before = self._db.total_changes()
                 self._run(sql, values)
                 changed.append(self._db.total_changes() - before)
+        self._check_files()
         return changed
 
     def drop_snapshots(self, before: int) -> None:
