@@ -216,3 +216,25 @@ def test_nothing_is_written_for_a_request(tmp_path: Path, monkeypatch: pytest.Mo
 
     visit(opened(tmp_path), work)
     assert noted == [1, 1]  # at the end
+
+
+def test_whoever_reads_the_trail_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for refusals that it must show. Each commit would hold up decisions."""
+    commits = list[int]()
+    kept = SQLiteJournal._commit
+
+    def spy(self: SQLiteJournal, statements: Any) -> list[int]:
+        commits.append(len(statements))
+        return kept(self, statements)
+
+    async def read(caller: Caller) -> None:
+        admin = await first_key(caller)
+        monkeypatch.setattr(SQLiteJournal, "_commit", spy)
+        for _ in range(20):
+            await trail(admin)
+        assert commits == []
+        assert (await caller.get("/v1/keys")).status_code == 401
+        assert [one["kind"] for one in await trail(admin)] == ["change", "refusal"]
+        assert len(commits) == 1
+
+    visit(opened(tmp_path), read)

@@ -182,17 +182,22 @@ class Service:
     def _note(self, journal: Journal) -> None:
         """Write the last uses of keys and the refusals since the last time."""
         self._next_note = time.monotonic() + NOTE_EVERY
-        uses, refused = self._gate.take_uses(), self.refused.take()
-        try:
-            if uses:
+        if uses := self._gate.take_uses():
+            try:
                 journal.note_uses(uses)
-                uses = {}
-            if refused:
+            except (StoreError, Busy):
+                self._gate.put_back(uses)
+                raise
+        self._note_refused(journal)
+
+    def _note_refused(self, journal: Journal) -> None:
+        """Write the refusals since the last time."""
+        if refused := self.refused.take():
+            try:
                 journal.note(refused)
-        except (StoreError, Busy):
-            self._gate.put_back(uses)
-            self.refused.put_back(refused)
-            raise
+            except (StoreError, Busy):
+                self.refused.put_back(refused)
+                raise
 
     def _note_at_end(self) -> None:
         with suppress(StoreError, Busy):  # what is missing then is less than a minute of them
@@ -232,7 +237,7 @@ class Service:
     async def audit(self, after: int, limit: int, experiment: str | None) -> ListPage[Record]:
         """Return a page of the audit trail, with what this process has not written yet."""
         with suppress(Refusal, Busy):  # if nothing can be written, what was written can still be read
-            await self._writer.run(self._note)
+            await self._writer.run(self._note_refused)
         read = lambda journal: journal.records(after, limit + 1, experiment)  # noqa: E731
         found = await asyncio.to_thread(self._reader.ask, read)
         last = found[:limit][-1].number if found else after
