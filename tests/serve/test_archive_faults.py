@@ -9,6 +9,7 @@ import pytest
 from belated.errors import StoreError
 from belated.serve.archive import archiving, erasing
 from belated.serve.domain import timestamps
+from belated.serve.domain.entries import EntryKind
 from belated.serve.domain.timestamps import MICROSECONDS, now
 from belated.serve.store.removal import loaded
 from belated.serve.store.sqlite.journal import SQLiteJournal
@@ -62,3 +63,30 @@ def test_a_wrong_clock_does_not_make_decisions_look_old(tmp_path: Path, monkeypa
     monkeypatch.undo()
     monkeypatch.setattr(timestamps, "now", lambda: driven.clock.now)
     assert "archived 3 decisions" in run(*command, "--older-than", "30d")
+
+
+def test_commands_write_the_time_of_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine whose clock is a year ahead makes no key that lives a year longer, and no base of next year."""
+    driven = Driven(tmp_path)
+    driven.create()
+    [first, _] = driven.decide(size=2)
+    driven.close()
+    at, year = driven.clock.now, 365 * 86_400 * MICROSECONDS
+    monkeypatch.setattr(SQLiteJournal, "clock", lambda _: at)
+    for module in (archiving, timestamps):
+        monkeypatch.setattr(module, "now", lambda: at + year)
+    store = ("--store", str(driven.path))
+    run("keys", "create", "--scope", "read", "--expires-in", "1d", *store)
+    [key] = driven.engine.journal.keys()
+    assert (key.created_at, key.expires_at) == (at, at + 86_400 * MICROSECONDS)
+    run("keys", "rotate", key.id, *store)
+    run("keys", "revoke", key.id, *store)
+    after = driven.engine.journal.keys()
+    assert [(one.created_at, one.revoked_at) for one in after if one.id == key.id] == [(at, at)]
+    assert [(one.created_at, one.revoked_at) for one in after if one.id != key.id] == [(at, None)]
+    assert [one.first for one in driven.engine.journal.records(0, 10)] == [at] * 3
+    assert "erased" in run("erase", first.id, "--grace", "0", *store)
+    assert "archived 1 decision" in run("archive", "--to", str(tmp_path / "archive"), "--grace", "0", *store)
+    written = driven.engine.journal.left(0, driven.engine.journal.last(), 100)
+    assert {entry.kind for entry in written} >= {EntryKind.BASE, EntryKind.REMOVED}
+    assert {entry.at for entry in written} == {at}

@@ -168,6 +168,34 @@ def test_what_could_not_be_written_is_counted_again() -> None:
     ]
 
 
+def test_a_repeated_revocation_waits_for_the_standby(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It writes nothing. So it rests on a commit of which it does not know whether that has waited."""
+    settled = list[bool]()
+    monkeypatch.setattr(SQLiteJournal, "settle", lambda _: settled.append(True))
+
+    async def revoke(caller: Caller) -> None:
+        admin = await first_key(caller)
+        id = (await admin.post("/v1/keys", {"scopes": ["read"]})).json()["id"]
+        for _ in range(2):
+            before = len(settled)
+            assert (await admin.post(f"/v1/keys/{id}/revoke")).status_code == 200
+            assert len(settled) > before
+
+    visit(opened(tmp_path), revoke)
+
+
+def test_a_bug_in_the_change_of_a_key_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work(caller: Caller) -> None:
+        admin = await first_key(caller)
+        with monkeypatch.context() as patched:
+            patched.setattr(SQLiteJournal, "add_key", lambda *_: 1 / 0)
+            assert (await admin.post("/v1/keys", {"scopes": ["read"]})).status_code == 500
+        assert (await admin.get("/readyz")).status_code == 200
+        assert (await admin.post("/v1/experiments", LAYOUT)).status_code == 201
+
+    visit(opened(tmp_path), work)
+
+
 def test_nothing_is_written_for_a_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Last uses and refusals are written once a minute, so that a flood does not become writes."""
     noted = list[int]()
@@ -188,3 +216,25 @@ def test_nothing_is_written_for_a_request(tmp_path: Path, monkeypatch: pytest.Mo
 
     visit(opened(tmp_path), work)
     assert noted == [1, 1]  # at the end
+
+
+def test_whoever_reads_the_trail_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for refusals that it must show. Each commit would hold up decisions."""
+    commits = list[int]()
+    kept = SQLiteJournal._commit
+
+    def spy(self: SQLiteJournal, statements: Any) -> list[int]:
+        commits.append(len(statements))
+        return kept(self, statements)
+
+    async def read(caller: Caller) -> None:
+        admin = await first_key(caller)
+        monkeypatch.setattr(SQLiteJournal, "_commit", spy)
+        for _ in range(20):
+            await trail(admin)
+        assert commits == []
+        assert (await caller.get("/v1/keys")).status_code == 401
+        assert [one["kind"] for one in await trail(admin)] == ["change", "refusal"]
+        assert len(commits) == 1
+
+    visit(opened(tmp_path), read)

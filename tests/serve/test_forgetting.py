@@ -12,6 +12,7 @@ from belated.cli import app
 from belated.errors import StoreError, StoreUnreachable
 from belated.serve.engine import forgetting
 from belated.serve.engine.forgetting import Forgetting
+from belated.serve.store.journal import Busy
 from belated.serve.store.verify import verify
 from tests.support.engines import Driven, state
 from tests.support.removals import rows
@@ -39,6 +40,21 @@ def test_a_key_lives_for_thirty_days(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert driven.tell(made[9][0], 1.0) == "applied"
     driven.restart()
     assert verify(driven.engine.journal).problems == []
+
+
+def test_a_clock_that_was_behind_makes_no_key_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine that started without a clock. A repeated request would get another decision."""
+    monkeypatch.setattr(forgetting, "TURN", 60.0)
+    driven = Driven(tmp_path)
+    driven.create()
+    driven.decide(key="first")
+    now, driven.clock.now = driven.clock.now, 0
+    made = driven.decide(key="behind", size=20)
+    driven.clock.now = now + 10**6
+    driven.decide(key="after")
+    driven.engine.forget_keys()
+    assert [one.id for one in driven.decide(key="behind", size=20)] == [one.id for one in made]
+    assert {entry.request for entry in rows(driven.engine.journal)} == {None, "first", "behind", "after"}
 
 
 def test_it_works_in_small_steps_and_then_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +91,7 @@ def test_a_young_key_stays_also_in_a_short_journal(tmp_path: Path) -> None:
     assert driven.engine.journal.requested([(1, "k")])
 
 
-@pytest.mark.parametrize(("error", "is_raised"), [(StoreError, False), (StoreUnreachable, True)])
+@pytest.mark.parametrize(("error", "is_raised"), [(StoreError, False), (Busy, False), (StoreUnreachable, True)])
 def test_a_failure_stops_no_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception], is_raised: bool
 ) -> None:

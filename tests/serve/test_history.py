@@ -17,7 +17,10 @@ from belated.serve.domain.history import MOST_AT_APPEND, MOST_RECENT, Tail
 from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.settings import Settings
 from belated.serve.engine.requests import Ask, Close, Create, Tell
+from belated.serve.process import snapshots
 from belated.serve.store import loading
+from belated.serve.store.journal import Key
+from belated.serve.store.opening import open_to_serve
 from belated.serve.store.sqlite.journal import SQLiteJournal
 from belated.serve.store.verify import verify
 from tests.support.engines import Clock, Driven
@@ -256,10 +259,14 @@ def test_a_file_that_is_gone_is_noticed_before_anything_is_acknowledged(tmp_path
     file.rename(tmp_path / "elsewhere") if how == "moved" else file.unlink()
     if how == "replaced":
         copy.rename(file)
-    with pytest.raises(HistoryLost, match="moved, deleted, replaced or cut short"):
-        driven.engine.confirm_history()
-    with pytest.raises(HistoryLost, match="moved, deleted, replaced or cut short"):
-        driven.engine.process([Ask("layout")])
+    key = Key("0" * 12, b"digest", "read", None, 1)
+    for step in (
+        lambda: driven.engine.journal.add_key(key),
+        driven.engine.confirm_history,
+        lambda: driven.engine.process([Ask("layout")]),
+    ):
+        with pytest.raises(HistoryLost, match="moved, deleted, replaced or cut short"):
+            step()
 
 
 @pytest.mark.parametrize("left", [0, 0.5])
@@ -356,6 +363,20 @@ def test_a_log_without_its_store_is_not_thrown_away(tmp_path: Path, is_empty: bo
     shutil.copyfile(driven.path, store)
     with closing(SQLiteJournal(store)) as journal:
         assert journal.last() == 6
+
+
+@pytest.mark.parametrize("is_empty", [True, False])
+def test_a_store_that_was_there_is_not_begun_anew(tmp_path: Path, is_empty: bool) -> None:
+    store = tmp_path / "belated.db"
+    if is_empty:
+        store.touch()
+    with pytest.raises(StoreError, match="must not be begun anew"):
+        open_to_serve(store, may_create=False)
+    with pytest.raises(StoreError, match="must not be begun anew"):
+        snapshots.follow(str(store), os.getppid())
+    assert store.exists() == is_empty
+    open_to_serve(store).close()
+    open_to_serve(store, may_create=False).close()
 
 
 def test_nothing_of_a_damaged_log_is_written_into_the_store(tmp_path: Path) -> None:

@@ -15,9 +15,10 @@ from belated.serve.domain.entries import Entry, EntryKind, Found
 from belated.serve.domain.history import Mark
 from belated.serve.domain.ids import encode
 from belated.serve.domain.messages import OutcomeReport, ReportStatus
+from belated.serve.domain.operating import Edit, Operation
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, OutcomeChoice, Settings, TuningChoice
-from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Request, Tell
+from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Operate, Request, Tell
 from belated.serve.service.views import view
 from belated.serve.store.journal import NO_MARK, Rejected
 from belated.serve.store.verify import verify
@@ -106,12 +107,18 @@ def test_a_value_that_a_file_cannot_hold_is_rejected_and_nothing_is_written(
 # -- any request -----------------------------------------------------------------------------------------------------
 
 texts = st.text(st.characters(), max_size=5) | st.sampled_from(["layout", "odd", "a", "b", "\ud800", "\x00", "=1", "'"])
+events = st.sampled_from(["paused", "resumed", "frozen", "unfrozen", "ended", "edited"])
 numbers = st.floats() | st.sampled_from([0.0, 1.0, -0.0, 5e-324, 1e308, 1e100, -1e100, 1e-15, 1e6])
 names = st.sampled_from(["layout", "odd"]) | texts
 arms = st.lists(texts, max_size=4)
+shares = st.sampled_from([0.0, 5e-324, 1e-300, 1e-9, 0.1, 1 / 3, 0.5, UNSET]) | numbers
 known_ids: list[str] = []
 ids = st.deferred(lambda: st.sampled_from(known_ids or ["x"])) | texts
-reports = st.builds(OutcomeReport, ids, st.sampled_from(["reward", "loss"]) | texts, numbers, st.booleans())
+words, revisions = st.sampled_from(["reward", "loss"]) | texts, st.none() | st.integers(0, 2)
+more = st.booleans(), revisions, st.none() | texts
+reports = st.builds(OutcomeReport, ids, words, numbers, *more) | st.builds(
+    OutcomeReport, st.just(""), words, numbers, *more, names, texts
+)
 choices = st.builds(
     TuningChoice,
     st.sampled_from(["means", "shadow", "advanced", "simple", "tsallis", "adaptive_exp3", "exp3", "none"]),
@@ -119,10 +126,26 @@ choices = st.builds(
 )
 outcomes = st.builds(OutcomeChoice, numbers, numbers, st.sampled_from(["higher", "lower", "sideways"]))
 wanted = st.builds(
-    Settings, names, arms, outcomes, choices, st.none() | numbers, st.none() | numbers, st.booleans() | st.just(UNSET)
+    Settings, names, arms, outcomes, choices, st.none() | numbers, st.none() | numbers, st.booleans() | st.just(UNSET),
+    several=st.sampled_from(["first", "last", "sum", "mean", UNSET]), floor=shares, holdout=shares,
+    control=st.none() | texts | st.just(UNSET),
+)  # fmt: skip
+edits = st.builds(
+    Edit,
+    *[st.none() | numbers | st.just(UNSET)] * 2,
+    *[shares] * 2,
+    st.none() | texts | st.just(UNSET),
+    texts | st.just(UNSET),
 )
+anything = st.builds(
+    Operate, names.filter(lambda name: name != "layout"), st.builds(Operation, events, st.none() | texts, edits)
+)
+harmless = st.builds(Operation, st.sampled_from(["edited", "frozen", "unfrozen", "resumed"]), st.none() | texts, edits)
 requests = st.one_of(
     st.builds(Ask, names, st.integers(1, 20), st.none() | texts),
+    st.builds(Ask, names, st.just(1), subject=texts),
+    st.builds(Operate, st.just("layout"), harmless),
+    anything,
     st.builds(Tell, st.lists(reports, max_size=4), st.none() | names),
     st.builds(Create, wanted),
     st.builds(ChangeArms, names, st.builds(ArmChange, arms, arms)),
@@ -139,7 +162,7 @@ def test_no_group_of_requests_stops_an_experiment(tmp_path_factory: Any, groups:
     driven.create("odd", ("a", "b", "c"), outcome=OutcomeChoice(-1, 1, "lower"), reward_wait=1.0, default_outcome=1.0)
     for group in groups:
         known_ids[:] = [
-            one.id for name in ("layout", "odd") if not driven[name].closed_at for one in driven.decide(name, 2)
+            one.id for name in ("layout", "odd") if driven[name].is_deciding for one in driven.decide(name, 2)
         ]
         results = driven.engine.process([*group, Ask("layout", 2)])
         assert isinstance(results[-1], Answers)

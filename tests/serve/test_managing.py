@@ -143,14 +143,17 @@ def test_old_keys_still_work() -> None:
 def test_uses_are_noted_in_memory_and_only_of_keys_that_were_let_in(journal: Journal) -> None:
     good, other = (managing.create(journal, KeyWish(["decide"]), NOW) for _ in range(2))
     internal, secret = keys.new("admin", "demo")
-    gate = Gate(journal.keys(), [internal])
+    gate = Gate(journal.keys(), [internal], lambda: NOW)  # a wrong clock of the machine is not used
     for _ in range(3):
         gate.admit(good.text, "decide")
     gate.admit(secret, "admin")
     with pytest.raises(Refusal):
         gate.admit(other.text, "admin")
-    assert list(gate.take_uses()) == [good.key.id]
+    uses = gate.take_uses()
+    assert uses == {good.key.id: NOW}
     assert gate.take_uses() == {}
+    gate.put_back(uses)  # they could not be written
+    assert gate.take_uses() == uses
 
 
 def test_a_key_is_refused_by_a_service_that_has_none() -> None:

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from belated.errors import InvalidInput
+from belated.serve.domain.operating import Operation
 from belated.serve.domain.quotas import Quotas, Rates
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, Settings
 from belated.serve.engine.engine import Engine
-from belated.serve.engine.requests import Ask, ChangeArms, Create
+from belated.serve.engine.requests import Ask, ChangeArms, Create, Operate
 from belated.serve.service import keys
 from belated.serve.service.keys import Gate, Grant
 from belated.serve.service.lists import MOST_EXPORTS, Wanted
@@ -49,6 +50,23 @@ def test_an_experiment_has_at_most_so_many_open_decisions(tmp_path: Path) -> Non
     assert driven.tell(decided[0], 1.0) == "applied"
     assert len(driven.decide()) == 1
     assert_refused(driven.do(Ask("layout")))
+
+
+def test_decisions_that_teach_nothing_need_no_room(tmp_path: Path) -> None:
+    """Otherwise a winner that is shown to all would be refused some day, for ever."""
+    driven = limited(tmp_path, 10)
+    driven.create()
+    decided = driven.decide(size=10)
+    driven.do(Operate("layout", Operation("frozen", "a")))
+    assert len(driven.decide(size=30)) == 30
+    driven.do(Operate("layout", Operation("unfrozen")))
+    assert_refused(driven.do(Ask("layout")))
+    assert driven.tell(decided[0], 1.0) == "applied"
+    assert len(driven.decide()) == 1
+    assert_refused(driven.do(Ask("layout")), "11 open")
+    driven.do(Operate("layout", Operation("ended", "b")))
+    assert len(driven.decide(size=30)) == 30
+    assert driven["layout"].counts.outstanding == 70
 
 
 def test_waits_that_end_make_room(tmp_path: Path) -> None:

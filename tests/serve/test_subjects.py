@@ -276,6 +276,43 @@ def test_a_repeated_report_counts_once_even_if_the_subject_was_decided_anew(driv
     assert counts(driven) == {"decisions": 2, "reported": 2}
 
 
+@pytest.mark.parametrize("is_told", [True, False])
+@pytest.mark.parametrize("revision", [0, None])
+def test_a_late_copy_of_an_amendment_is_not_of_a_later_decision(
+    driven: Driven, is_told: bool, revision: int | None
+) -> None:
+    """A revision does not tell the decisions of a subject apart."""
+    first, _ = ask(driven, ANN)
+    amendment = report(ANN, 0.0, amend=True, revision=revision)
+    assert driven.tell_all([report(ANN, 1.0), amendment]) == ["applied", "amended"]
+    driven.change(retire=(first.arm,))
+    second, _ = ask(driven, ANN)
+    if is_told:
+        assert driven.tell_all([report(ANN, 1.0)]) == ["applied"]
+    before = state(driven)
+    [refused] = driven.do(Tell([amendment]))
+    assert (refused.kind, second.id in refused.detail) == ("conflict", True)
+    assert state(driven) == before
+    named = OutcomeReport(second.id, "reward", 0.5, amend=True, revision=0 if is_told else None)
+    assert driven.tell_all([named]) == ["amended" if is_told else "applied"]
+
+
+def test_an_amendment_with_a_report_id_finds_its_decision(driven: Driven) -> None:
+    first, _ = ask(driven, ANN)
+    amendment = report(ANN, 0.0, id="order 1", amend=True, revision=0)
+    assert driven.tell_all([report(ANN, 1.0, id="order 1")]) == ["applied"]
+    driven.change(retire=(first.arm,))
+    second, _ = ask(driven, ANN)
+    assert driven.tell_all([report(ANN, 1.0, id="order 2")]) == ["applied"]
+    [status] = driven.do(Tell([amendment]))
+    assert (status.status, status.decision_id) == ("amended", first.id)
+    [status] = driven.do(Tell([report(ANN, 0.5, id="order 2", amend=True, revision=0)]))
+    assert (status.status, status.decision_id) == ("amended", second.id)
+    before = state(driven)
+    assert driven.tell_all([amendment]) == ["duplicate"]
+    assert state(driven) == before
+
+
 def test_a_report_id_belongs_to_one_decision(driven: Driven) -> None:
     ask(driven, ANN)
     ask(driven, BOB)

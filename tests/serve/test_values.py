@@ -19,6 +19,14 @@ def change(driven: Driven, values: Any, *add: str, retire: tuple[str, ...] = ())
     return driven.do(ChangeArms("layout", ArmChange(list(add), list(retire), values)))
 
 
+def nested(depth: int) -> Any:
+    """Objects inside each other, with a number in the innermost one."""
+    value: Any = 1
+    for _ in range(depth):
+        value = {"a": value}
+    return value
+
+
 @pytest.mark.parametrize("snapshot", [False, True])
 def test_values_survive_a_restart(driven: Driven, snapshot: bool) -> None:
     driven.create(values={"a": 1, "b": 2, "c": 3})
@@ -40,6 +48,22 @@ def test_a_snapshot_of_an_older_release_has_no_values(driven: Driven) -> None:
     assert "values" not in driven["layout"].state()
     driven.restart(snapshot=True)
     assert driven["layout"].values == {}
+
+
+@pytest.mark.parametrize("value", [2**64, -(2**63) - 1, {"b": [{"c": 2**64}]}, nested(51)])
+def test_a_value_that_a_snapshot_cannot_hold_is_refused(driven: Driven, value: Any) -> None:
+    """Otherwise no server could save a snapshot any more, of any experiment, and nothing could be archived."""
+    arms = ["a", "b", "c"]
+    made = driven.do(Create(Settings("layout", arms, values=dict.fromkeys(arms, value))))
+    assert isinstance(made, Refusal)
+    assert made.kind == "invalid"
+    first = nested(50) if isinstance(value, dict) else 2**64 - 1
+    driven.create(values=dict.fromkeys(arms, first))
+    changed = change(driven, {"d": value}, "d")
+    assert isinstance(changed, Refusal)
+    assert changed.kind == "invalid"
+    driven.restart(snapshot=True)
+    assert driven["layout"].values == dict.fromkeys(arms, first)
 
 
 def test_an_arm_that_comes_back_keeps_its_value(driven: Driven) -> None:

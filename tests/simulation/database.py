@@ -239,9 +239,11 @@ class Database(KeptKeys):
         told = [entry.seq for entry in gone if entry.decision in made or not made]
         return (*made, *told)
 
-    def next_forgotten(self, until: int) -> tuple[int, ...]:
-        """The next decisions with an Idempotency-Key."""
-        return tuple(seq for seq in self.order if seq <= until and self.entries[seq].request is not None)[:AT_ONCE]
+    def next_forgotten(self, until: int, before: int, now: int) -> tuple[int, ...]:
+        """The next decisions with an Idempotency-Key that are old, and not after an entry that is not."""
+        young = min((seq for seq in self.order if before <= self.entries[seq].at <= now), default=until + 1)
+        old = (self.entries[seq] for seq in self.order if seq <= until and seq < young)
+        return tuple(one.seq for one in old if one.request is not None and one.at < before)[:AT_ONCE]
 
     def ever(self, seq: int) -> Entry | None:
         """An entry that is there, or was removed."""

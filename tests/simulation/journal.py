@@ -10,6 +10,7 @@ from belated.serve.domain.entries import Entry, EntryKind, Found
 from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import Mark, place_of
 from belated.serve.store.journal import (
+    LATEST,
     NO_MARK,
     Aliased,
     Base,
@@ -313,8 +314,8 @@ class SimulatedJournal(KeysInMemory):
         while count := self._call("remove", do):
             yield count
 
-    def forget_requests(self, until: int) -> Iterator[int]:
-        while gone := self._call("forget", lambda: self._database.next_forgotten(until)):
+    def forget_requests(self, until: int, before: int = LATEST, now: int = LATEST) -> Iterator[int]:
+        while gone := self._call("forget", lambda: self._database.next_forgotten(until, before, now)):
             self._call("forget", lambda gone=gone: self._database.change(Forgotten(gone)))  # type: ignore[misc]
             yield len(gone)
 

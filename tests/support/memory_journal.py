@@ -15,6 +15,7 @@ from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import LOW_BITS, Mark, place_of
 from belated.serve.store.bases import is_removed_by
 from belated.serve.store.journal import (
+    LATEST,
     NO_MARK,
     Aliased,
     Base,
@@ -216,9 +217,11 @@ class MemoryJournal(KeysInMemory):
         self._store.entries = [entry for entry in before if not is_removed_by(what, entry)]
         yield len(before) - len(self._store.entries)
 
-    def forget_requests(self, until: int) -> Iterator[int]:
+    def forget_requests(self, until: int, before: int = LATEST, now: int = LATEST) -> Iterator[int]:
         for index, entry in enumerate(self._store.entries):
-            if entry.seq <= until and entry.request is not None:
+            if entry.seq > until or before <= entry.at <= now:
+                return
+            if entry.at < before and entry.request is not None:
                 self._store.entries[index] = msgspec.structs.replace(entry, request=None, position=None)
                 yield 1
 

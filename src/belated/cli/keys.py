@@ -40,14 +40,14 @@ def create_key(
 ) -> None:
     """Make a key and show it once. The store keeps only its hash."""
     require_extra()
-    from belated.serve.domain.timestamps import now  # noqa: PLC0415
     from belated.serve.service import managing  # noqa: PLC0415
     from belated.serve.store.opening import open_journal, shown  # noqa: PLC0415
 
     notes = " The store is new. `belated serve --store` must name the same." if is_missing(store) else ""
     wish = managing.KeyWish(scope, label, experiment, lifetime(expires_in), max_open, rate)
     with closing(open_journal(store)) as journal:
-        made = managing.create(journal, wish, now(), note("belated keys create", experiment or ""))
+        at = journal.now()
+        made = managing.create(journal, wish, at, note(at, "belated keys create", experiment or ""))
         if experiment is not None and not journal.named([experiment]):
             notes += f" There is no experiment {experiment!r} yet."
     show(made.text, f"A key for the store {shown(store)}.{notes}")
@@ -58,12 +58,11 @@ def lifetime(text: str | None) -> float | None:
     return None if text is None else seconds("--expires-in", text, 1)
 
 
-def note(command: str, experiment: str = "") -> "Record":
+def note(at: int, command: str, experiment: str = "") -> "Record":
     """Return the record of a command in the audit trail."""
-    from belated.serve.domain.timestamps import now  # noqa: PLC0415
     from belated.serve.service.trail import Kind, change  # noqa: PLC0415
 
-    return change(Kind(command, 0, "(command line)", "", experiment), now(), "")
+    return change(Kind(command, 0, "(command line)", "", experiment), at, "")
 
 
 def show(text: str, hint: str) -> None:
@@ -81,13 +80,13 @@ def rotate_key(
 ) -> None:
     """Make a key that may do the same as another one, and show it once. The other one ends after the overlap."""
     from belated.serve.domain.refusals import Refusal  # noqa: PLC0415
-    from belated.serve.domain.timestamps import now  # noqa: PLC0415
     from belated.serve.service import managing  # noqa: PLC0415
 
     pause, length = seconds("--overlap", overlap, 0), lifetime(expires_in)
     with closing(existing(store)) as journal:
         try:
-            made = managing.rotate(journal, id, pause, length, now(), note("belated keys rotate"))
+            at = journal.now()
+            made = managing.rotate(journal, id, pause, length, at, note(at, "belated keys rotate"))
         except Refusal as refusal:
             raise InvalidInput(refusal.detail) from None
     show(made.text, f"A key in place of {id}, which works for {overlap} more.")
@@ -120,10 +119,9 @@ def revoke_key(
     store: Store = STORE,
 ) -> None:
     """Refuse a key from now on."""
-    from belated.serve.domain.timestamps import now  # noqa: PLC0415
-
     with closing(existing(store)) as journal:
-        is_revoked = journal.revoke_key(id, now(), note("belated keys revoke"))
+        at = journal.now()
+        is_revoked = journal.revoke_key(id, at, note(at, "belated keys revoke"))
     if not is_revoked:
         raise InvalidInput(f"there is no key {id!r}, or it is revoked already. `belated keys list` shows all")
     console.print(f"revoked {id}. A running service refuses it within a second", highlight=False)

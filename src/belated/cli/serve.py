@@ -98,6 +98,9 @@ def serve(
     connections: Annotated[
         int, typer.Option(min=1, help="Connections that a process may have. More end the one that is idle longest.")
     ] = 1_000,
+    no_create: Annotated[
+        bool, typer.Option("--no-create", help="Do not start if the SQLite file is missing. Else it is created.")
+    ] = False,
     access_log: Annotated[bool, typer.Option("--access-log", help="Log every request.")] = False,
     workers: Annotated[int, typer.Option(min=1, help="Number of processes that serve at this port.")] = 1,
 ) -> None:
@@ -113,5 +116,6 @@ def serve(
     key, start_users = prepare_demo()
     limits = Limits(connections=connections)
     quotas = Quotas(max_open, rate, experiment_rate, lifetime, max_total_arms)
-    plan = run.Plan(store, host, port, queue, access_log, (key,) if demo else (), limits, quotas)
+    internal = (key,) if demo else ()
+    plan = run.Plan(store, host, port, queue, access_log, internal, limits, quotas, may_create=not no_create)
     processes.serve(plan, workers, announce, [start_users] if demo else [])

@@ -203,6 +203,18 @@ class RemovalContract:
         assert seqs_of(before) == seqs_of(journal.left(0, 16, 100))
         assert journal.check() == []
 
+    def test_no_request_is_forgotten_after_an_entry_that_is_young(self, journal: Journal) -> None:
+        """Dates may be wrong, and entries are written in the order of their numbers."""
+        filled(journal)
+        dates = {"old": 10, "ahead": 100, "old too": 11, "young": 50, "behind": 2}
+        made = [decided(1, 10 + at, at=at, key=key, position=0) for key, at in dates.items()]
+        seqs = journal.append(made)
+        for _ in range(2):
+            sum(journal.forget_requests(seqs[-1], before=20, now=60))
+            assert set(journal.requested([(1, key) for key in dates])) == {(1, "ahead"), (1, "young"), (1, "behind")}
+        assert sum(journal.forget_requests(seqs[-1], before=55, now=60)) == 2
+        assert set(journal.requested([(1, key) for key in dates])) == {(1, "ahead")}
+
     def test_a_base_is_copied(self, journal: Journal) -> None:
         state, key = b"state" * 400_000, Key("a", b"digest", "admin", None, 5)
         base = Base(11, 12, 99, 3, "1.2.3", hashlib.sha256(state).digest(), is_removing=True)

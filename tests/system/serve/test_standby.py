@@ -12,10 +12,13 @@ from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.settings import Settings
 from belated.serve.engine.engine import Engine
 from belated.serve.engine.requests import Ask, Create, Request, Tell
+from belated.serve.store.journal import Key
 from belated.serve.store.postgres.journal import PostgresJournal
 from belated.testing.entries import created
 from tests.support.postgres import TEMPLATE
 from tests.support.standby import Twins
+
+KEY = Key("0" * 12, b"digest", "read", None, 1)
 
 
 @contextmanager
@@ -84,6 +87,7 @@ def test_what_a_lost_standby_lacks_is_not_acknowledged_when_it_is_asked_for_agai
     ):
         engine, other = Engine(one), Engine(two)
         [_, first] = processed(engine, [Create(Settings("layout", ["a", "b"])), Ask("layout", 2)])
+        one.add_key(KEY)
         reports = [OutcomeReport(decision.id, "reward", 1.0) for decision in first.decisions]
         group: list[Request] = [Ask("layout", 1, "key"), Tell(reports)]
         new: list[Request] = [Create(Settings("other", ["a", "b"]))]
@@ -94,6 +98,11 @@ def test_what_a_lost_standby_lacks_is_not_acknowledged_when_it_is_asked_for_agai
             server.catch_up()
             for requests in (group, new):
                 in_doubt(twins, server, requests)
+        with ThreadPoolExecutor(1) as pool:  # after a failover the key would be valid again
+            done = pool.submit(one.revoke_key, KEY.id, 2)
+            twins.cancel_waits()
+            with pytest.raises(StoreUnreachable, match="warns"):
+                done.result()
         twins.regain_standby()
         for server in (engine, other):
             [answers, statuses] = processed(server, group)

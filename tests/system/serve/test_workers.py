@@ -150,6 +150,29 @@ def test_one_that_cannot_write_any_more_is_replaced(tmp_path: Path) -> None:
         assert served.stop() == 0
 
 
+def test_a_store_that_is_moved_away_is_not_begun_anew(tmp_path: Path) -> None:
+    """A new store would be empty, and without keys, so that everybody could use it."""
+    with Served(tmp_path, "--workers", "2") as served:
+        served.post("/v1/experiments", {"name": "layout", "arms": ["a", "b"]})
+        before, away = decide(served, "key"), tmp_path / "away"
+        away.mkdir()
+        files = [*tmp_path.glob("belated.db*")]
+        for file in files:
+            file.rename(away / file.name)
+        until(lambda: served.log().count("must not be begun anew") >= 2, LAST_WORDS + 30)
+        assert not (tmp_path / "belated.db").exists()
+        for file in files:
+            (away / file.name).rename(file)
+        until(lambda: is_ready(served), 60)
+        assert decide(served, "key") == before
+
+
+def is_ready(served: Served) -> bool:
+    with suppress(httpx.TransportError):
+        return served.get("/readyz").status_code == 200
+    return False
+
+
 def test_one_that_ends_again_and_again_is_replaced_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
     supervisor, now, waits = Supervisor(Plan("belated.db", "127.0.0.1", 0), 1, []), [1000.0], list[float]()
     monkeypatch.setattr("belated.serve.process.workers.time", SimpleNamespace(monotonic=lambda: now[0]))
@@ -238,6 +261,15 @@ def test_what_is_wrong_is_said_once(tmp_path: Path, wrong: list[str]) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
     assert done.returncode == 2
     assert done.stderr.count("no folder" if "--store" in wrong else "without keys") == 1
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_store_that_must_be_there_is_not_created(tmp_path: Path, workers: str) -> None:
+    command = [sys.executable, "-m", "belated", "serve", "--port", "0", "--no-create", "--workers", workers]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
+    assert done.returncode == 2
+    assert "the store belated.db is missing or empty" in done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_port_in_use_is_refused(tmp_path: Path) -> None:

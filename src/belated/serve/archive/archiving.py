@@ -76,7 +76,7 @@ def archive(
     for experiment in choice.experiments:
         written.append(files.write(folder, journal, experiment, choice.what))
         progress("writing", sum(one.entries for one in written))
-    at = now()
+    at = journal.now()
     base = put_base(journal, fold, at)
     for experiment in choice.experiments:  # after the files, so that a full disk costs no report
         made, _ = files.chosen(journal, experiment, choice.what)

@@ -14,7 +14,6 @@ from belated.serve.domain import aliases, ids
 from belated.serve.domain.entries import EntryKind
 from belated.serve.domain.fold import Fold
 from belated.serve.domain.ids import DecisionId
-from belated.serve.domain.timestamps import now
 from belated.serve.engine.feedback import look_up
 from belated.serve.store.journal import Journal, Removal, entries
 from belated.serve.store.removal import begin, loaded, put_base, remove
@@ -92,7 +91,7 @@ def erase(
         left = known(journal, wanted).seqs
         if not left:
             return count
-        fold, at = loaded(journal), now()
+        fold, at = loaded(journal), journal.now()
         settle(journal, journal.find(left).values(), fold.tail.short_mark(), at)
         fold.apply(entries(journal, fold.seq, journal.last()))
         base = put_base(journal, fold, at)

@@ -16,9 +16,11 @@ RefusalKind = Literal[
 ]
 RETRY_SECONDS: Final = 1
 STORE_SILENT: Final = "the store has not answered for some seconds"
+STORE_BUSY: Final = "an open transaction in the database has locked what this would change"
 # only the log says where the store is and what went wrong
 STORE_UNREACHABLE: Final = "the store cannot be reached now"
 STORE_UNREADABLE: Final = "the store cannot be read. The service's log says why."
+STORE_UNWRITABLE: Final = "keys or the audit trail cannot be written. The service's log says why."
 STORE_FAILED: Final = (
     "the store cannot be written. The service's log says why. Nothing more is written until a restart."
 )

@@ -9,6 +9,8 @@ from msgspec import Meta
 from belated.errors import InvalidInput
 
 MOST_BYTES: Final = 65_536  # of all values of an experiment, as JSON
+DEEPEST: Final = 50  # objects and lists inside each other
+LEAST, LARGEST = -(2**63), 2**64 - 1  # whole numbers. Snapshots and most languages cannot hold others
 Values = Annotated[
     dict[str, str | bool | int | float | dict[str, Any]],
     Meta(
@@ -33,9 +35,28 @@ def check_all(values: Mapping[str, Any]) -> None:
     if len(kinds) > 1:
         (one, first), (other, second) = list(kinds.items())[:2]
         raise InvalidInput(f"values must be of one kind. That of {first!r} is {one}, that of {second!r} is {other}")
+    for name, value in values.items():
+        _check_parts(name, value)
     size = len(msgspec.json.encode(values))
     if size > MOST_BYTES:
         raise InvalidInput(f"values may have at most {MOST_BYTES:,} bytes as JSON, got {size:,}. Give names of files")
+
+
+def _check_parts(name: str, value: Any) -> None:
+    """Check that every server can keep a value, whatever is inside it. Raises InvalidInput."""
+    parts, depth = [value], 0
+    while parts:
+        if depth > DEEPEST:
+            raise InvalidInput(f"the value of {name!r} has more than {DEEPEST} objects or lists inside each other")
+        for part in parts:
+            if isinstance(part, int) and not LEAST <= part <= LARGEST:
+                raise InvalidInput(
+                    f"the value of {name!r} has a whole number beyond -2^63 or 2^64 - 1. Write it as a string"
+                )
+        containers = [
+            part.values() if isinstance(part, dict) else part for part in parts if isinstance(part, dict | list)
+        ]
+        parts, depth = [part for container in containers for part in container], depth + 1
 
 
 def kind_of(value: Any) -> str:

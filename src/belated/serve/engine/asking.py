@@ -43,10 +43,12 @@ class Asking:
         room, ahead = Room(self._max_open), self._applied.ahead.count(self._fold.seq)
         full: list[tuple[int, Ask]] = []  # refused because too many decisions are open
         for index, request in self._new(asked, results, turns):
-            number, name = self._fold.by_name[request.name].seq, self._name(request)
+            experiment, name = self._fold.by_name[request.name], self._name(request)
+            number = experiment.seq
             if name is None or name not in names:
-                waits = self._fold.experiments[number].counts.outstanding + ahead[number]
-                results[index] = room.enter(request.name, waits, request.size, request.max_open)
+                if experiment.operations.arm is None:  # otherwise they teach nothing, and no server keeps them
+                    waits = experiment.shared.n_waiting + ahead[number]
+                    results[index] = room.enter(request.name, waits, request.size, request.max_open)
                 if results[index] is not None:
                     full.append((index, request))
                     continue

@@ -1,15 +1,19 @@
 """Errands: small jobs of others that need the journal of the writer's thread, such as the change of a key."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any, Final, final
 
-from belated.errors import InvalidInput
-from belated.serve.domain.refusals import Refusal
-from belated.serve.store.journal import Journal, Rejected
+from belated.errors import HistoryLost, InvalidInput, StoreError, StoreUnreachable
+from belated.serve.domain.refusals import STORE_UNWRITABLE, Refusal
+from belated.serve.engine.guarding import unexpected
+from belated.serve.store.journal import Busy, Journal, Rejected
 
-EXPECTED: Final = (InvalidInput, Refusal, Rejected)  # what an errand may raise without being a failure of the store
+EXPECTED: Final = (InvalidInput, Refusal, Rejected, Busy)  # may be raised, and are no failures of the store
+
+log = logging.getLogger("belated.engine")
 
 
 @final
@@ -40,11 +44,21 @@ class Errands:
 
 
 def outcome(errand: Callable[[Journal], Any], journal: Journal) -> Any:
-    """Return the result of an errand, or an error that is no failure of the store."""
+    """Return the result of an errand, or what its caller is told. A bug is the errand's own.
+
+    So is an error of a table that no decision needs. If the store is broken, the next append will tell.
+    """
     try:
         return errand(journal)
     except EXPECTED as error:
         return error
+    except (HistoryLost, StoreUnreachable):
+        raise
+    except StoreError as error:
+        log.error("keys or the audit trail cannot be written", extra={"error": str(error)})
+        return Refusal("unavailable", STORE_UNWRITABLE)
+    except Exception as error:  # noqa: BLE001
+        return unexpected(error)
 
 
 def _answer(future: asyncio.Future[Any], result: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Final, final
 from belated.errors import HistoryLost, StoreError, StoreUnreachable
 from belated.serve.domain.quotas import KEY_LIFETIME
 from belated.serve.domain.timestamps import MICROSECONDS
-from belated.serve.store.journal import Journal
+from belated.serve.store.journal import Busy, Journal
 
 EVERY: Final = 600.0  # seconds between two searches for old keys
 TURN: Final = 0.01  # seconds of work at a time, and at least one step
@@ -33,7 +33,7 @@ class Forgetting:
         if self._steps is None:
             if started < self._not_before:
                 return
-            self._steps = self._forget(now - self._lifetime, last)
+            self._steps = self._forget(now, last)
         try:
             for _ in self._steps:
                 if time.monotonic() > started + TURN:
@@ -41,16 +41,16 @@ class Forgetting:
         except (HistoryLost, StoreUnreachable):
             self._steps = None
             raise
-        except StoreError as error:
+        except (StoreError, Busy) as error:
             log.error("old Idempotency-Keys could not be forgotten", extra={"error": str(error)})
         self._steps, self._not_before = None, time.monotonic() + EVERY
 
-    def _forget(self, limit: int, last: int) -> Iterator[object]:
+    def _forget(self, now: int, last: int) -> Iterator[object]:
         """Find the newest entry before the limit, by halves, and forget the keys up to there. Yields after each step.
 
-        Times rise with the numbers, except for the small differences between clocks.
+        Times rise with the numbers, except those of a wrong clock. So the store looks at each entry again.
         """
-        old, young = 0, last + 1
+        limit, old, young = now - self._lifetime, 0, last + 1
         while old + 1 < young:
             middle = (old + young) // 2
             entry = next(iter(self._journal.left(middle - 1, young - 1, 1)), None)
@@ -59,4 +59,4 @@ class Forgetting:
                 old = entry.seq
             else:
                 young = middle
-        yield from self._journal.forget_requests(old)
+        yield from self._journal.forget_requests(old, limit, now)

@@ -46,6 +46,7 @@ class Known(NamedTuple):
 
     found: Found | None
     own: Entry | None
+    is_anew: bool = False  # whether it is by a subject that had another decision before
 
 
 def judge_group(
@@ -82,16 +83,22 @@ def judge_group(
 
 def _known(reports: list[OutcomeReport], applied: Applied, recent: RecentDecisions | None) -> list[Known]:
     """Look up the decisions of reports, and what was reported before under the same report_ids."""
-    named = [report.decision_id for report in reports]
+    named, newest = [report.decision_id for report in reports], list[Entry | None]([None] * len(reports))
     if any(report.subject is not None for report in reports):
-        named = _decided(reports, applied)
+        newest = _decided(reports, applied)
+        named = [text if one is None else _id(one) for text, one in zip(named, newest, strict=True)]
     found = look_up(named, applied.journal, recent)
+    are_anew = [one is not None and bool(one.position) for one in newest]
     if all(report.report_id is None for report in reports):
-        return [Known(one, None) for one in found]
+        return [Known(one, None, is_anew) for one, is_anew in zip(found, are_anew, strict=True)]
     wanted = list(map(_alias, reports, found))
     told = applied.journal.aliased(list({one for one in wanted if one is not None}))
     own = [None if one not in told else told[one][-1] for one in wanted]
-    return [Known(*one) for one in zip(_moved(reports, found, own, applied), own, strict=True)]
+    return [Known(*one) for one in zip(_moved(reports, found, own, applied), own, are_anew, strict=True)]
+
+
+def _id(decision: Entry) -> str:
+    return encode(decision.at, decision.seq, decision.nonce or 0)
 
 
 def _alias(report: OutcomeReport, found: Found | None) -> Aliased | None:
@@ -100,19 +107,15 @@ def _alias(report: OutcomeReport, found: Found | None) -> Aliased | None:
     return found.decision.experiment, aliases.of_report(found.decision.experiment, report.report_id)
 
 
-def _decided(reports: list[OutcomeReport], applied: Applied) -> list[str]:
-    """Return the id of each report's decision. That of a subject is its newest one, and nothing if it has none."""
+def _decided(reports: list[OutcomeReport], applied: Applied) -> list[Entry | None]:
+    """Return the newest decision of each report's subject. None if it has none, or the report is not by subject."""
     names = {report.experiment for report in reports if report.experiment is not None}
     applied.look_for(names)
     for name in names - applied.fold.by_name.keys():
         guarded(applied.meet, name)  # if that fails, `_check_experiment` says so to each report
     wanted = [_subject(report, applied) for report in reports]
     made = applied.journal.aliased(list({one for one in wanted if one is not None}))
-    newest = [None if one not in made else made[one][-1] for one in wanted]
-    return [
-        report.decision_id if one is None else encode(one.at, one.seq, one.nonce or 0)
-        for report, one in zip(reports, newest, strict=True)
-    ]
+    return [None if one not in made else made[one][-1] for one in wanted]
 
 
 def _subject(report: OutcomeReport, applied: Applied) -> Aliased | None:
@@ -167,7 +170,7 @@ def _judge_all(applied: Applied, request: Tell, known: list[Known], news: News, 
 def _judge_one(
     applied: Applied, report: OutcomeReport, known: Known, only: str | None, news: tuple[News, ...], at: int
 ) -> tuple[ReportStatus | SubjectStatus, Entry | None]:
-    found, own = known
+    found, own = known.found, known.own
     if report.subject is not None:
         _check_experiment(applied, report, only)
     if found is not None:
@@ -182,7 +185,9 @@ def _judge_one(
         own = next((one.aliases[alias] for one in news if alias in one.aliases), own)
     if report.subject is None:
         return judge(report, Found(found.decision, latest), applied.fold, at, own)
-    id = encode(found.decision.at, seq, found.decision.nonce or 0)
+    id = _id(found.decision)
+    if report.amend and report.report_id is None and known.is_anew:
+        raise _ambiguous(report, id)
     report = msgspec.structs.replace(report, decision_id=id)
     status, entry = judge(report, Found(found.decision, latest), applied.fold, at, own)
     return SubjectStatus(*status, id), entry
@@ -195,6 +200,12 @@ def _check_experiment(applied: Applied, report: OutcomeReport, only: str | None)
         raise Refusal("not_found", f"there is no experiment {name!r}")
     applied.meet(name)
     find(applied.fold, name)
+
+
+def _ambiguous(report: OutcomeReport, id: str) -> Refusal:
+    """Refuse an amendment that may be a late copy of one of an earlier decision. Its revision does not tell."""
+    anew = f"this subject was decided anew in {report.experiment!r}, so an amendment must say of which decision it is"
+    return Refusal("conflict", f"{anew}. Name the decision, such as the newest one, {id}, or send a report_id.")
 
 
 def _missing(applied: Applied, report: OutcomeReport) -> Refusal:

@@ -150,6 +150,7 @@ class Plan(NamedTuple):
     limits: Limits = Limits()
     quotas: Quotas = Quotas()
     board: Board | None = None  # where workers share their metrics
+    may_create: bool = True  # whether the store may be missing
 
 
 def check_keys(plan: Plan, *, is_locked: bool) -> None:
@@ -182,6 +183,7 @@ def serve_on(sock: socket.socket, plan: Plan, announce: Sequence[Announce]) -> N
         make_snapshot=snapshots.start,
         end_snapshots=snapshots.stop,
         quotas=plan.quotas,
+        may_create=plan.may_create,
     )
     allow_files(plan.limits.connections)
     try:

@@ -68,7 +68,7 @@ class SnapshotProcess:
 
 def follow(store: str, server: int) -> None:
     """Save snapshots while they are due and the server with this process id runs."""
-    with closing(open_journal(store, silence_timeout=SILENCE_TIMEOUT)) as journal:
+    with closing(open_journal(store, silence_timeout=SILENCE_TIMEOUT, may_create=False)) as journal:
         if not journal.claim_snapshots():
             return  # another server's process saves them
         engine, last_due = Engine(journal), time.monotonic()

@@ -34,13 +34,13 @@ def serve(plan: Plan, count: int, announce: Announce, begin: Sequence[Announce])
         port = sock.getsockname()[1]  # nobody else uses it
     with closing(run.listen(plan.host, port, is_shared=True)) as held:  # bound but not listening, to keep the port
         with closing(
-            open_to_serve(plan.store)
+            open_to_serve(plan.store, may_create=plan.may_create)
         ) as journal:  # so that a wrong store is reported once, not by each worker
             gate = Gate(journal.keys())
         run.check_keys(plan, is_locked=gate.is_locked)
         use_every_kernel()
         kernels.load_compiled()  # here, so that the workers share the memory
-        supervisor = Supervisor(plan._replace(port=port), count, begin)
+        supervisor = Supervisor(plan._replace(port=port, may_create=False), count, begin)
         supervisor.run(lambda: announce(run.url_of(held), gate.is_locked))
 
 

@@ -5,7 +5,7 @@ import hmac
 import re
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple, final, get_args
 
@@ -65,7 +65,9 @@ def create(
     return text
 
 
-def new(scope: str, experiment: str | None, label: str = "", expires_at: int | None = None) -> tuple[Key, str]:
+def new(
+    scope: str, experiment: str | None, label: str = "", expires_at: int | None = None, created_at: int | None = None
+) -> tuple[Key, str]:
     """Return a new key as the store keeps it, and its text as callers use it. Raises InvalidInput."""
     if len(label) > MAX_LABEL or not label.isprintable() or label != label.strip():
         raise InvalidInput(
@@ -73,7 +75,8 @@ def new(scope: str, experiment: str | None, label: str = "", expires_at: int | N
         )
     id, secret = secrets.token_hex(6), secrets.token_hex(32)
     stored = scope if expires_at is None else expiring(scope)
-    key = Key(id, digest(secret), stored, experiment, timestamps.now(), label=label, expires_at=expires_at)
+    created_at = timestamps.now() if created_at is None else created_at
+    key = Key(id, digest(secret), stored, experiment, created_at, label=label, expires_at=expires_at)
     return key, f"blt_{id}_{secret}"
 
 
@@ -144,6 +147,10 @@ class Gate:
         taken, self._uses = self._uses, {}
         return taken
 
+    def put_back(self, uses: Mapping[str, int]) -> None:
+        """Note again what was taken, but could not be written."""
+        self._uses = {**uses, **self._uses}
+
     def admit(self, text: str | None, needed: Scope, *, is_reading: bool = False) -> Grant:
         """Return what the caller with this key may do, or raise a Refusal. `is_reading` if the request changes nothing.
 
@@ -169,7 +176,7 @@ class Gate:
             refusal.key = (grant.by or "", key.id) if is_known else ("", "")
             raise
         if key.id in self._keys:
-            self._uses[key.id] = timestamps.now()
+            self._uses[key.id] = self._now()
         return grant
 
     def _check(self, key: Key, *, is_known: bool, is_formed: bool, is_reading: bool) -> None:

@@ -40,7 +40,7 @@ def create(journal: Journal, wish: KeyWish, now: int, record: Record | None = No
         raise InvalidInput("a key needs at least one scope")
     scope = keys.with_limits("+".join(dict.fromkeys(wish.scopes)), wish.max_open, wish.rate, wish.expires_in)
     expires_at = None if wish.expires_in is None else now + round(wish.expires_in * MICROSECONDS)
-    made = MadeKey(*keys.new(scope, wish.experiment, wish.label, expires_at))
+    made = MadeKey(*keys.new(scope, wish.experiment, wish.label, expires_at, now))
     journal.add_key(made.key, None, record)
     return made
 
@@ -66,7 +66,7 @@ def rotate(
     lifetime = expires_in if expires_in is not None or meant is None else float(meant)
     scope = keys.with_limits(may.scope, may.max_open, may.rate, lifetime)
     expires_at = None if lifetime is None else now + round(lifetime * MICROSECONDS)
-    made = MadeKey(*keys.new(scope, old.experiment, old.label, expires_at))
+    made = MadeKey(*keys.new(scope, old.experiment, old.label, expires_at, now))
     end = min(now + round(overlap * MICROSECONDS), old.expires_at or 2**62)
     journal.add_key(made.key, old._replace(scope=keys.expiring(old.scope), expires_at=end), record)
     return made

@@ -9,14 +9,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, TypeVar, final
 
-from belated.errors import StoreError
+from belated.errors import HistoryLost, StoreError, StoreUnreachable
 from belated.serve.domain import aliases
 from belated.serve.domain.entries import Entry, Found
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.messages import OutcomeReport, ReportStatus, SubjectStatus
 from belated.serve.domain.operating import Operation
 from belated.serve.domain.quotas import Quotas, Rates
-from belated.serve.domain.refusals import Refusal, behind
+from belated.serve.domain.refusals import STORE_BUSY, Refusal, behind, try_later
 from belated.serve.domain.settings import ArmChange, Settings
 from belated.serve.engine import administration
 from belated.serve.engine.engine import Engine
@@ -40,12 +40,14 @@ from belated.serve.service.reading import SILENCE_TIMEOUT, Reader
 from belated.serve.service.trail import Refused
 from belated.serve.service.viewing import ViewThread
 from belated.serve.service.views import arm_details, described, summary, totals, view
-from belated.serve.store.journal import Journal, Key, Record
+from belated.serve.store.journal import Busy, Journal, Key, Record
 from belated.serve.store.opening import open_to_serve
 
 T = TypeVar("T")
 log = logging.getLogger("belated.service")
 CAPACITY: Final = 100_000  # decisions and reports that may wait for the disk
+BUSY_TIMEOUT: Final = 2.0  # seconds that a change of keys waits for a lock of somebody else
+BUSY_PAUSE: Final = 0.1  # seconds between two tries
 NOTE_EVERY: Final = 60.0  # seconds between two notes of who used keys and who was refused
 
 
@@ -107,13 +109,14 @@ class Service:
         make_snapshot: Callable[[], object] | None = None,
         end_snapshots: Callable[[], object] = lambda: None,
         quotas: Quotas = Quotas(),  # noqa: B008
+        may_create: bool = True,
     ) -> Self:
         """Open a store. Other processes may serve it too. The store does not keep `internal_keys`.
 
         `make_snapshot` is called when a snapshot is due. Without it the writer saves one itself and stalls meanwhile.
         `end_snapshots` is called before the last one, which the writer saves in any case.
         """
-        journal = open_to_serve(store, silence_timeout=SILENCE_TIMEOUT)
+        journal = open_to_serve(store, silence_timeout=SILENCE_TIMEOUT, may_create=may_create)
         engine = Engine(
             journal,
             max_open=quotas.max_open,
@@ -169,22 +172,35 @@ class Service:
         """Learn the keys, and write who used them and who was refused. In the writer's thread, twice a second."""
         self._gate.learn(keys)
         if time.monotonic() >= self._next_note:
-            self._note(self._engine.journal)
+            try:
+                self._note(self._engine.journal)
+            except (HistoryLost, StoreUnreachable):
+                raise
+            except (Busy, StoreError) as error:  # try again in a minute, because no decision needs this
+                log.error("the audit trail cannot be written now", extra={"error": str(error)})
 
     def _note(self, journal: Journal) -> None:
         """Write the last uses of keys and the refusals since the last time."""
         self._next_note = time.monotonic() + NOTE_EVERY
         if uses := self._gate.take_uses():
-            journal.note_uses(uses)
+            try:
+                journal.note_uses(uses)
+            except (StoreError, Busy):
+                self._gate.put_back(uses)
+                raise
+        self._note_refused(journal)
+
+    def _note_refused(self, journal: Journal) -> None:
+        """Write the refusals since the last time."""
         if refused := self.refused.take():
             try:
                 journal.note(refused)
-            except StoreError:  # try again in a minute
+            except (StoreError, Busy):
                 self.refused.put_back(refused)
                 raise
 
     def _note_at_end(self) -> None:
-        with suppress(StoreError):  # what is missing then is less than a minute of them
+        with suppress(StoreError, Busy):  # what is missing then is less than a minute of them
             self._note(self._engine.journal)
 
     async def manage(self, change: Callable[[Journal, int], T]) -> T:
@@ -192,10 +208,23 @@ class Service:
 
         def errand(journal: Journal) -> T:
             result = change(journal, self._engine.now())
+            journal.settle()  # it may rest on a change that did not wait for its standby
             self._gate.learn(journal.keys())
             return result
 
-        return await self._writer.run(errand)
+        return await self._run(errand)
+
+    async def _run(self, errand: Callable[[Journal], T]) -> T:
+        """Run an errand. If somebody else has locked what it needs, its caller waits, and nobody else does."""
+        end = time.monotonic() + BUSY_TIMEOUT
+        while True:
+            try:
+                return await self._writer.run(errand)
+            except Busy as error:
+                if time.monotonic() > end:
+                    log.warning("a change of keys or of the audit trail gives up", extra={"reason": str(error)})
+                    raise try_later(STORE_BUSY) from None
+            await asyncio.sleep(BUSY_PAUSE)
 
     def keys(self) -> list[Key]:
         """Return all keys, also revoked ones. Blocks."""
@@ -203,12 +232,12 @@ class Service:
 
     async def note_change(self, record: Record) -> None:
         """Write that a change was made. It is on disk when this returns."""
-        await self._writer.run(lambda journal: journal.note([record]))
+        await self._run(lambda journal: journal.note([record]))
 
     async def audit(self, after: int, limit: int, experiment: str | None) -> ListPage[Record]:
         """Return a page of the audit trail, with what this process has not written yet."""
-        with suppress(Refusal):  # if nothing can be written, what was written can still be read
-            await self._writer.run(self._note)
+        with suppress(Refusal, Busy):  # if nothing can be written, what was written can still be read
+            await self._writer.run(self._note_refused)
         read = lambda journal: journal.records(after, limit + 1, experiment)  # noqa: E731
         found = await asyncio.to_thread(self._reader.ask, read)
         last = found[:limit][-1].number if found else after

@@ -56,11 +56,14 @@ DROP_PART: Final = "DELETE FROM base_parts WHERE seq = $1 AND number = $2"
 DROP: Final = "DELETE FROM bases WHERE seq < $1"
 FORGOTTEN: Final = "SELECT until FROM forgotten"
 FORGET: Final = (
-    "UPDATE journal SET request = NULL, position = NULL WHERE seq > $1 AND seq <= $2 AND request IS NOT NULL"
+    "UPDATE journal SET request = NULL, position = NULL "
+    "WHERE seq > $1 AND seq <= $2 AND request IS NOT NULL AND at < $3"
 )
 NOTE_FORGOTTEN: Final = "UPDATE forgotten SET until = $1 WHERE until < $1"
+# the last entry of a page, and the first one in it that is young
 NEXT: Final = (
-    "SELECT max(seq) FROM (SELECT seq FROM journal WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3) AS page"
+    "SELECT max(seq), min(CASE WHEN at >= $1 AND at <= $2 THEN seq END) "
+    "FROM (SELECT seq, at FROM journal WHERE seq > $3 AND seq <= $4 ORDER BY seq LIMIT $5) AS page"
 )
 
 
@@ -167,11 +170,15 @@ def _listed(numbers: Iterable[int]) -> str:
     return ", ".join(f"{number:d}" for number in numbers)
 
 
-def forgetting(until: int, rows: Rows) -> Iterator[list[Statement]]:
+def forgetting(until: int, before: int, now: int, rows: Rows) -> Iterator[list[Statement]]:
     """Yield the statements that forget Idempotency-Keys, as a list for each transaction."""
-    after = rows(FORGOTTEN, ())[0][0]
-    while (end := rows(NEXT, (after, until, FORGOTTEN_AT_ONCE))[0][0]) is not None:
-        yield [(FORGET, (after, end)), (NOTE_FORGOTTEN, (end,))]
+    after, young = rows(FORGOTTEN, ())[0][0], None
+    while young is None:
+        [(end, young)] = rows(NEXT, (before, now, after, until, FORGOTTEN_AT_ONCE))
+        if end is None or young == after + 1:
+            return
+        end = end if young is None else young - 1
+        yield [(FORGET, (after, end, before)), (NOTE_FORGOTTEN, (end,))]
         after = end
 
 

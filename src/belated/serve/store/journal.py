@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from belated.errors import StoreUnreachable
+from belated.serve.domain import timestamps
 from belated.serve.domain.entries import Drawings, Entry, Found
 from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import Mark
@@ -16,6 +17,7 @@ from belated.serve.domain.history import Mark
 PAGE = 5_000
 TRANSACTION_TIMEOUT = 60.0  # seconds to wait for another client's open transaction
 POLL_SECONDS = 0.02
+LATEST = 2**62  # microseconds since 1970. No entry is dated later
 NO_MARK = Mark()  # of a state that was folded from nothing
 
 
@@ -25,6 +27,10 @@ class Conflict(Exception):
 
 class Rejected(Exception):
     """The store cannot hold or look up a value. Nothing was written, and the store is sound."""
+
+
+class Busy(Exception):
+    """An open transaction of somebody else has locked what is to be changed. Nothing was written."""
 
 
 class Key(NamedTuple):
@@ -127,6 +133,11 @@ class Journal(ABC):
     def clock(self) -> int | None:
         """Return the time by the store's own clock, in microseconds since 1970, or None if it has none."""
         return None
+
+    def now(self) -> int:
+        """Return the time for a command to write down. The store's clock is that of all servers, if it has one."""
+        clock = self.clock()
+        return timestamps.now() if clock is None else clock
 
     @abstractmethod
     def confirms(self, mark: Mark) -> bool:
@@ -244,10 +255,13 @@ class Journal(ABC):
         """
 
     @abstractmethod
-    def forget_requests(self, until: int) -> Iterator[int]:
+    def forget_requests(self, until: int, before: int = LATEST, now: int = LATEST) -> Iterator[int]:
         """Forget the Idempotency-Keys of decisions up to this number, in small transactions.
 
         Yields how many were forgotten by each. The store remembers how far it has come.
+
+        A date may be wrong. So it stops at an entry that was made from `before` to `now`, because those after it are
+        not older. Only decisions that are dated before `before` lose their keys.
         """
 
     def scrub(self) -> None:
@@ -256,7 +270,11 @@ class Journal(ABC):
 
     @abstractmethod
     def add_key(self, key: Key, replaced: Key | None = None, record: Record | None = None) -> None:
-        """Save a key, and with it a record. Of `replaced`, which is saved already, the scope and the end change."""
+        """Save a key, and with it a record. Of `replaced`, which is saved already, the scope and the end change.
+
+        This and the other methods that change keys and records may raise Busy, and `forget_requests` may. A server has
+        more to do than to wait for a lock.
+        """
 
     @abstractmethod
     def revoke_key(self, id: str, at: int, record: Record | None = None) -> bool:

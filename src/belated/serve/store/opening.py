@@ -36,21 +36,22 @@ def shown(store: str | Path) -> str:
     return shown_url(str(store))
 
 
-def open_journal(store: str | Path, *, silence_timeout: float | None = None) -> Journal:
-    """Open the journal in a store. Creates a file that is missing. A database gets its tables from `belated migrate`.
+def open_journal(store: str | Path, *, silence_timeout: float | None = None, may_create: bool = True) -> Journal:
+    """Open the journal in a store. A database gets its tables from `belated migrate`.
 
+    Creates a file that is missing if it `may_create` one. A store that was there before must not be begun anew.
     Raises StoreUnreachable if a database sends nothing for `silence_timeout` seconds. None waits for ever.
     """
     if not is_url(store):
-        return SQLiteJournal(check_folder(store))
+        return SQLiteJournal(check_folder(store), may_create=may_create)
     from belated.serve.store.postgres.journal import PostgresJournal  # noqa: PLC0415
 
     return PostgresJournal(str(store), silence_timeout=silence_timeout)
 
 
-def open_to_serve(store: str | Path, *, silence_timeout: float | None = None) -> Journal:
+def open_to_serve(store: str | Path, *, silence_timeout: float | None = None, may_create: bool = True) -> Journal:
     """Open a journal for a server, which promises that what it acknowledges survives a crash."""
-    journal = open_journal(store, silence_timeout=silence_timeout)
+    journal = open_journal(store, silence_timeout=silence_timeout, may_create=may_create)
     try:
         journal.require_durability()
     except BaseException:

@@ -25,7 +25,7 @@ from belated.serve.store.bases import (
     removing,
 )
 from belated.serve.store.bases import saving as saving_base
-from belated.serve.store.journal import Aliased, Base, Journal, Key, Record, Removal, Requested
+from belated.serve.store.journal import LATEST, Aliased, Base, Journal, Key, Record, Removal, Requested
 from belated.serve.store.trail import KEY_COLUMNS, RECORDS, adding_key, noting, noting_uses, revoking_key
 
 CREATED: Final = int(EntryKind.CREATED)
@@ -179,6 +179,10 @@ class SQLJournal(Journal):
     def _commit(self, statements: Sequence[Statement]) -> list[int]:
         """Run statements in one transaction. Returns how many rows each has changed. Raises StoreError."""
 
+    def _commit_at_once(self, statements: Sequence[Statement]) -> list[int]:
+        """The same, but raise Busy if it would have to wait for somebody else."""
+        return self._commit(statements)
+
     def left(self, after: int, until: int, limit: int) -> list[Entry]:
         return self._entries(LEFT, after, until, limit)
 
@@ -205,9 +209,9 @@ class SQLJournal(Journal):
             check_allowed(allowed, what.until)
             yield sum(removed)
 
-    def forget_requests(self, until: int) -> Iterator[int]:
-        for statements in forgetting(until, self._rows):
-            yield self._commit(statements)[0]
+    def forget_requests(self, until: int, before: int = LATEST, now: int = LATEST) -> Iterator[int]:
+        for statements in forgetting(until, before, now, self._rows):
+            yield self._commit_at_once(statements)[0]
 
     def confirms(self, mark: Mark) -> bool:
         is_kept = bool(self._rows(f"SELECT {is_held()}", held(mark))[0][0])
@@ -233,17 +237,17 @@ class SQLJournal(Journal):
         return [Key(*row) for row in self._rows(f"SELECT {KEY_COLUMNS} FROM keys ORDER BY created_at, id")]  # noqa: S608
 
     def add_key(self, key: Key, replaced: Key | None = None, record: Record | None = None) -> None:
-        self._commit([*self._turn(record), *adding_key(key, replaced, record)])
+        self._commit_at_once([*self._turn(record), *adding_key(key, replaced, record)])
 
     def revoke_key(self, id: str, at: int, record: Record | None = None) -> bool:
-        return self._commit([*self._turn(record), *revoking_key(id, at, record)])[-1] > 0
+        return self._commit_at_once([*self._turn(record), *revoking_key(id, at, record)])[-1] > 0
 
     def note_uses(self, uses: Mapping[str, int]) -> None:
-        self._commit(noting_uses(uses))
+        self._commit_at_once(noting_uses(uses))
 
     def note(self, records: Sequence[Record]) -> None:
         if records:
-            self._commit([*self._turn(records[0]), *noting(records)])
+            self._commit_at_once([*self._turn(records[0]), *noting(records)])
 
     def records(self, after: int, limit: int, experiment: str | None = None) -> list[Record]:
         if experiment is None:

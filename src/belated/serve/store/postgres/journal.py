@@ -22,6 +22,7 @@ from belated.serve.store.journal import (
     NO_MARK,
     Aliased,
     Base,
+    Busy,
     Conflict,
     Journal,
     Key,
@@ -301,9 +302,12 @@ class PostgresJournal(SQLJournal):
         """Run a statement that commits. Raises StoreUnreachable if it did not wait for its standby."""
         self._link.notices.doubts.clear()
         rows = _all(connection, sql, values)
+        self._check_doubts()
+        return rows
+
+    def _check_doubts(self) -> None:
         if doubts := self._link.notices.doubts:
             raise StoreUnreachable(f"the store {self._link.name} warns: {', '.join(doubts)}")
-        return rows
 
     def settle(self) -> None:
         if self._may_have_standby:
@@ -404,6 +408,20 @@ class PostgresJournal(SQLJournal):
     def _commit(self, statements: Sequence[Statement]) -> list[int]:
         with self._link.using("written") as connection, connection.transaction():
             return [connection.execute(sql.encode(), values).rowcount for sql, values in statements]
+
+    def _commit_at_once(self, statements: Sequence[Statement]) -> list[int]:
+        """Raises Busy in a server. A command may wait. Raises StoreUnreachable if it did not wait for its standby."""
+        with self._link.using("written") as connection:
+            self._link.notices.doubts.clear()
+            try:
+                with connection.transaction():
+                    if self._link.silence_timeout is not None:  # a server, in which others wait meanwhile
+                        connection.execute(f"SET LOCAL lock_timeout = {partitions.LOCK_WAIT}".encode())
+                    changed = [connection.execute(sql.encode(), values).rowcount for sql, values in statements]
+            except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
+                raise Busy(f"an open transaction has locked a table of the store {self._link.name}") from error
+            self._check_doubts()
+            return changed
 
     def drop_snapshots(self, before: int) -> None:
         self._commit([(sql, (before,)) for sql in DROP_SNAPSHOTS])

@@ -10,7 +10,7 @@ from typing import Final, final
 
 import apsw
 
-SUFFIXES: Final = ("", "-wal", "-shm")  # a commit is in one of the first two. Processes lock each other by the third
+SUFFIXES: Final = ("-wal", "-shm")  # a commit is in the first or in the store. Processes lock each other by the second
 LOG_HEADER: Final = 32  # bytes. This and the next are of SQLite's file format
 FRAME_HEADER: Final = 24  # of a page in the log
 TRIES: Final = 3  # looks at a log that seems too short, because another process may just be emptying it
@@ -21,7 +21,8 @@ class StoreFiles:
     """The files of an open store, as they were when they were first seen."""
 
     def __init__(self, path: Path, db: apsw.Connection) -> None:
-        self._paths = [f"{path.absolute()}{suffix}" for suffix in SUFFIXES]
+        # the first by its own name, because a symbolic link may be made to lead somewhere else
+        self._paths = [str(path.absolute()), *(f"{real(path)}{suffix}" for suffix in SUFFIXES)]
         self._known: dict[str, tuple[int, int]] = {}
         self._db, self._page_size = db, int(db.execute("PRAGMA page_size").get)
         self._size, self._schema = 0, 0  # of the store itself
@@ -74,6 +75,11 @@ def _look(path: str) -> os.stat_result | None:
         return os.stat(path)  # noqa: PTH116  # with every commit, and a Path takes twice as long
     except OSError:
         return None
+
+
+def real(path: Path) -> Path:
+    """Return the file behind symbolic links. SQLite puts the log beside that one."""
+    return Path(os.path.realpath(path))
 
 
 def is_log_without_store(path: Path) -> bool:

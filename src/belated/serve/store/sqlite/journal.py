@@ -41,7 +41,7 @@ from belated.serve.store.sql import (
     held,
     is_held,
 )
-from belated.serve.store.sqlite.files import StoreFiles, is_log_without_store
+from belated.serve.store.sqlite.files import StoreFiles, is_log_without_store, real
 from belated.serve.store.sqlite.schema import (
     SCHEMA_VERSION,
     be_patient,
@@ -82,23 +82,35 @@ def _is_rejection(error: BaseException) -> bool:
 
 @final
 class SQLiteJournal(SQLJournal):
-    """One file for any number of processes. `vfs` and `synchronous` are for tests that cut the power."""
+    """One file for any number of processes. `vfs` and `synchronous` are for tests that cut the power.
+
+    Without `may_create` it must be there and have tables.
+    """
 
     kind = "sqlite"
     joined = f"{FOUND} journal o ON o.decision = d.seq AND o.revision = ({NEWEST})"
 
     def __init__(
-        self, path: Path | str, *, readonly: bool = False, vfs: str | None = None, synchronous: str = "FULL"
+        self,
+        path: Path | str,
+        *,
+        readonly: bool = False,
+        vfs: str | None = None,
+        synchronous: str = "FULL",
+        may_create: bool = True,
     ) -> None:
         self.path, self._vfs, self._failure = Path(path), vfs, ""
-        self._snapshots = SnapshotFile(self.path, vfs)
-        if vfs is None and is_log_without_store(self.path):
+        self._file = self.path if vfs else real(self.path)
+        self._snapshots = SnapshotFile(self._file, vfs)
+        if vfs is None and is_log_without_store(self._file):
             raise StoreError(
-                f"the store {self.path} is missing or empty, but its log {self.path}-wal is there and may hold all of "
+                f"the store {self.path} is missing or empty, but its log {self._file}-wal is there and may hold all of "
                 "it. Put the store back, or move the log away to begin a new one."
             )
+        if not may_create and (not self._file.exists() or self._file.stat().st_size == 0):
+            raise StoreError(f"the store {self.path} is missing or empty, and must not be begun anew. Put it back.")
         with self._explained("opened"):
-            self._db = connect(self.path, readonly=readonly, vfs=vfs)
+            self._db = connect(self._file, readonly=readonly, vfs=vfs, may_create=may_create)
             try:
                 if not readonly:
                     self._prepare(synchronous)
@@ -200,7 +212,7 @@ class SQLiteJournal(SQLJournal):
         if self._files is None:
             return True
         try:
-            with self._explained("read"), closing(connect(self.path, readonly=True)) as fresh:
+            with self._explained("read"), closing(connect(self._file, readonly=True)) as fresh:
                 return bool(fresh.execute(f"SELECT {is_held()}", held(mark)).get)
         except StoreError:
             self._keep_apart()
@@ -257,6 +269,7 @@ class SQLiteJournal(SQLJournal):
                 before = self._db.total_changes()
                 self._run(sql, values)
                 changed.append(self._db.total_changes() - before)
+        self._check_files()
         return changed
 
     def drop_snapshots(self, before: int) -> None:
@@ -350,7 +363,7 @@ class SQLiteJournal(SQLJournal):
             self._snapshots.save(snapshot)
 
     def size(self) -> int:
-        files = (self.path, Path(f"{self.path}-wal"))
+        files = (self._file, Path(f"{self._file}-wal"))
         return sum(file.stat().st_size for file in files if file.exists())
 
     def reader(self) -> Journal:

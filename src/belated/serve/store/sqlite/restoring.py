@@ -9,6 +9,7 @@ from typing import Final
 import apsw
 
 from belated.errors import StoreError
+from belated.serve.store.sqlite.files import real
 from belated.serve.store.sqlite.journal import SQLiteJournal
 from belated.serve.store.sqlite.schema import connect
 from belated.serve.store.sqlite.snapshot_file import SUFFIX
@@ -21,6 +22,7 @@ def restore(backup: Path, store: Path) -> Path | None:
 
     Nothing is changed if the backup is damaged or the store is in use.
     """
+    store = real(store)
     with closing(SQLiteJournal(backup, readonly=True)) as journal:
         if problems := journal.check():
             raise StoreError(f"the backup {backup} is damaged: {problems[0]}. Nothing was changed.")

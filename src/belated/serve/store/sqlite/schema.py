@@ -12,6 +12,7 @@ import apsw
 
 from belated.errors import StoreError
 from belated.serve.store.sql import CREATED, INDEXES, ONE_ALIAS, ONE_EVENT, READING_INDEXES
+from belated.serve.store.sqlite.files import real
 from belated.serve.store.trail import AUDIT
 
 APPLICATION: Final = 0x42656C61  # "Bela" marks the file as ours
@@ -81,11 +82,13 @@ def keep_private(path: Path) -> None:
         return  # not ours, or on a read-only disk. SQLite says what is wrong when it opens the file
 
 
-def connect(path: Path, *, readonly: bool = False, vfs: str | None = None) -> apsw.Connection:
+def connect(path: Path, *, readonly: bool = False, vfs: str | None = None, may_create: bool = True) -> apsw.Connection:
     """Open a connection that waits for other processes."""
-    flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-    if vfs is None and not readonly:
-        keep_private(path)
+    flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE
+    if may_create and not readonly:
+        flags |= apsw.SQLITE_OPEN_CREATE
+        if vfs is None:
+            keep_private(path)
     db = apsw.Connection(str(path), flags=flags, vfs=vfs)
     be_patient(db)
     if vfs is not None:  # a file system in memory has no shared memory between connections
@@ -179,7 +182,7 @@ def _add_indexes(db: apsw.Connection) -> Iterator[str]:
 def migrate(path: Path) -> Iterator[str]:
     """Update the file to this release, each step in a transaction. Yields a line for each step."""
     try:
-        db = connect(path)
+        db = connect(real(path))
         try:
             version_of(db, path)  # before anything is changed
             use_wal(db)
