@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars
@@ -10,7 +11,7 @@ import pytest
 
 from belated import lab
 from belated.errors import InvalidInput
-from belated.tunings import Simple
+from belated.tunings import Shadow, Simple
 
 LOSSES: dict[str, lab.Losses] = {
     "bernoulli": lab.Bernoulli(gap=0.2),
@@ -178,6 +179,24 @@ def test_files(tmp_path: Path, ending: str) -> None:
     problem = lab.Problem(lab.LossesFile(paths[0]), lab.DelaysFile(paths[1]), 3, 50)
     np.testing.assert_allclose(np.vstack(list(problem.loss_blocks(1, problem.draw_delays(1)))), losses, rtol=1e-15)
     assert problem.draw_delays(1).tolist() == delays.tolist()
+
+
+def test_a_file_may_begin_with_many_whole_numbers(tmp_path: Path) -> None:
+    """Clicks are 0 and 1 for a long time, and then a loss between them comes."""
+    (tmp_path / "losses.csv").write_text("a,b\n" + "0,1\n" * 2000 + "0.25,0.5\n")
+    (tmp_path / "delays.csv").write_text("delay\n" + "3\n" * 2000 + "4.0\n")
+    problem = lab.Problem(lab.LossesFile(tmp_path / "losses.csv"), lab.DelaysFile(tmp_path / "delays.csv"), 2, 2001)
+    delays = problem.draw_delays(1)
+    assert delays.tolist() == [3] * 2000 + [4]
+    assert np.vstack(list(problem.loss_blocks(1, delays)))[-2:].tolist() == [[0, 1], [0.25, 0.5]]
+
+
+def test_what_is_no_problem_is_refused() -> None:
+    given: list[Any] = ["wave", "li-2019", lab.Bernoulli(), None, {"losses": "wave"}]
+    for wrong in given:
+        for use in (lab.play, lab.certify):
+            with pytest.raises(InvalidInput, match=r"a lab\.Problem is needed, got .*lab\.from_literature\(name\)"):
+                use(Shadow(), wrong, 1)
 
 
 def test_an_empty_cell_of_a_delays_file_means_never(tmp_path: Path) -> None:

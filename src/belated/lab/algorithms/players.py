@@ -133,13 +133,17 @@ def kind_of(name: str, player: Player) -> Callable[..., Any]:
     return type(made)
 
 
+def settings_of_ftrl(learner: FTRL[Any]) -> dict[str, Any]:
+    """What makes a learner like this one, apart from its arms and its seed."""
+    status = learner.status
+    return {name: getattr(status, name) for name in ("tuning", "refresh", "provisional", "floor")}
+
+
 def _again(learner: Any) -> Callable[[int, int], Any]:
-    """Makes new learners like one that has not played yet."""
-    if isinstance(learner, FTRL):
-        state = learner.status
-        return lambda n_arms, seed: FTRL(
-            n_arms, state.tuning, seed=seed, refresh=state.refresh, provisional=state.provisional
-        )
+    """Makes new learners like one that has not played yet. A subclass of FTRL may have anything else inside."""
+    if type(learner) is FTRL:
+        settings = settings_of_ftrl(learner)
+        return lambda n_arms, seed: FTRL(n_arms, seed=seed, **settings)
     return lambda _n_arms, _seed: copy.deepcopy(learner)
 
 
@@ -217,7 +221,7 @@ def check_games(algorithm: Algorithm, n_arms: int, n_seeds: int) -> None:
     own = getattr(learner, "n_arms", n_arms)
     if own != n_arms:
         raise InvalidInput(f"the learner has {own} arms, but the problem has {n_arms}")
-    if n_seeds > 1 and not isinstance(learner, FTRL):
+    if n_seeds > 1 and type(learner) is not FTRL:
         raise InvalidInput(
             f"{learner!r:.100} cannot be given a new seed, so every game would have the same random numbers. {FIX}"
         )
@@ -227,7 +231,7 @@ def name_of(player: Any) -> str:
     """A short name for what was given."""
     if isinstance(player, Tuning):
         return _name_of_tuning(player)
-    if isinstance(player, FTRL):
+    if type(player) is FTRL:
         return f"FTRL({_name_of_tuning(player.status.tuning)})"
     called = getattr(player, "__name__", None) or type(player).__name__
     return "function" if called == "<lambda>" else str(called)

@@ -9,7 +9,7 @@ from belated.arrays import Floats, Integers
 from belated.lab.games.curves import as_checkpoints
 from belated.lab.games.interpreted import Driver
 from belated.lab.games.seeds import as_seeds
-from belated.lab.problems.problem import Problem
+from belated.lab.problems.problem import Problem, as_problem
 from belated.learner.decisions import MakeLearner
 from belated.learner.ftrl import FTRL
 from belated.tunings import Tuning, as_tuning
@@ -40,7 +40,7 @@ def certify(
     """
     if not callable(tuning):
         as_tuning(tuning)
-    at = as_checkpoints(checkpoints, problem.n_rounds)
+    at = as_checkpoints(checkpoints, as_problem(problem).n_rounds)
     rows = np.array([_one(tuning, problem, seed, at) for seed in as_seeds(seeds)])
     return Certified(at, *np.moveaxis(rows, 2, 0))
 

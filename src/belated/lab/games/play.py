@@ -25,7 +25,7 @@ from belated.lab.games.shared_randomness import watched_randomness
 from belated.lab.games.threads import run_all, watched
 from belated.lab.problems.delays import NoDelay
 from belated.lab.problems.losses import Deterministic, Wave
-from belated.lab.problems.problem import Problem
+from belated.lab.problems.problem import Problem, as_problem
 from belated.lab.problems.reproducible import reproducible
 from belated.learner.decisions import Learner, MakeLearner
 from belated.learner.ftrl import FTRL
@@ -64,7 +64,7 @@ def play(
     >>> curves.expected.shape  # a row for each seed, a column for each checkpoint
     (4, 2)
     """
-    at, numbers = as_checkpoints(checkpoints, problem.n_rounds), as_seeds(seeds)
+    at, numbers = as_checkpoints(checkpoints, as_problem(problem).n_rounds), as_seeds(seeds)
     algorithm = resolve(player)
     if isinstance(player, str | Algorithm) and problem.n_arms == 1:
         raise InvalidInput("with one arm there is nothing to compare. n_arms must be at least 2")
@@ -160,7 +160,7 @@ def game_of(algorithm: Algorithm, player: Player, setting: Setting) -> Game:
     problem, delays, seed = setting.problem, setting.drawn_delays, setting.seed
     if isinstance(player, Means) and problem.n_arms > 1:
         return CompiledMeans(player, problem, delays, seed)
-    if isinstance(player, Shadow):
+    if isinstance(player, Shadow) and problem.n_arms > 1:
         return CompiledShadow(player, problem, delays, seed)
     if isinstance(player, Tuning):
         try:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -175,6 +175,14 @@ class Problem:
             reported = delays[delays < self.n_rounds]
             typical = int(np.median(reported)) if reported.size else 0
         return typical
+
+
+def as_problem(given: Any) -> Problem:
+    """A problem. Refuses anything else, such as a name."""
+    if isinstance(given, Problem):
+        return given
+    fix = "Make one with lab.Problem(losses, delays, n_arms, n_rounds), or with lab.from_literature(name) from a paper"
+    raise InvalidInput(f"a lab.Problem is needed, got {given!r:.80}. {fix}")
 
 
 NOT_KNOWN: Integers = np.zeros(0, np.int64)  # the delays, where they depend on what is played
