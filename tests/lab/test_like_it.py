@@ -37,7 +37,7 @@ def test_no_setting_of_a_learner_is_forgotten() -> None:
     assert players.settings_of_ftrl(FTRL(4, **SETTINGS)) == SETTINGS
 
 
-class Louder(FTRL):  # type: ignore[misc, type-arg]
+class Louder(FTRL):  # type: ignore[misc]
     """A subclass of FTRL, which may do anything."""
 
     def ask(self, size: Any = None) -> Any:

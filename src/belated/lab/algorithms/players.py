@@ -48,9 +48,13 @@ class Given:
     settings: tuple[tuple[str, Any], ...] = ()
 
     def __call__(self, setting: Setting) -> Player:
-        what = self.what.load() if isinstance(self.what, Source) else self.what
-        player = prepared(what, dict(self.settings), setting)
+        player = self.alone(setting)
         return player if isinstance(player, Tuning | Game) else self.apart(player)
+
+    def alone(self, setting: Setting) -> Player:
+        """The same, without a look at other games."""
+        what = self.what.load() if isinstance(self.what, Source) else self.what
+        return prepared(what, dict(self.settings), setting)
 
     @property
     def code(self) -> Any:

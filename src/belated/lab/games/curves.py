@@ -33,6 +33,7 @@ class Played(NamedTuple):
     dynamic: Floats
     arms: Counts  # a row for each checkpoint, a column for each arm
     evidence: float = 0.0
+    is_repeatable: bool = True  # a new learner with the same seed plays the same arms (games/repeating.py)
 
 
 @final
@@ -60,6 +61,7 @@ class Curves:
     seconds: float
     is_whole: bool = True  # False after Ctrl-C, when only the finished seeds are here
     evidence: Floats | None = None  # of each game that the distribution does not fit the draws (games/mismatch.py)
+    is_repeatable: bool = True  # False if a new learner with the same seed plays other arms (games/repeating.py)
 
     @property
     def mean(self) -> Floats:
@@ -109,8 +111,11 @@ def curves_of(
     seeds: Sequence[int], at: Integers, games: Sequence[Played], seconds: float, *, is_whole: bool = True
 ) -> Curves:
     """The curves of several games with the same checkpoints."""
-    expected, suffered, pseudo, dynamic, arms, evidence = map(np.array, zip(*games, strict=True))
-    return Curves(np.array(seeds), at, expected, suffered, pseudo, dynamic, arms, seconds, is_whole, evidence)
+    *regrets, arms, evidence, same = map(np.array, zip(*games, strict=True))
+    expected, suffered, pseudo, dynamic = regrets
+    return Curves(
+        np.array(seeds), at, expected, suffered, pseudo, dynamic, arms, seconds, is_whole, evidence, bool(same.all())
+    )
 
 
 def default_checkpoints(n_rounds: int, count: int = 50) -> Integers:

@@ -12,10 +12,10 @@ import numpy as np
 
 from belated import kernels
 from belated.arrays import Floats, Integers
-from belated.errors import BelatedError, GameError, InvalidInput, UnfinishedWarning
-from belated.lab.algorithms import Algorithm, Game, Player, Setting, resolve, setting_of
+from belated.errors import BelatedError, GameError, InvalidInput, RepeatWarning, UnfinishedWarning
+from belated.lab.algorithms import BY_NAME, Algorithm, Game, Player, Setting, resolve, setting_of
 from belated.lab.algorithms.players import Given, check_games
-from belated.lab.games import worlds
+from belated.lab.games import repeating, worlds
 from belated.lab.games.compiled import Compiled, CompiledMeans, CompiledShadow
 from belated.lab.games.curves import Curves, Played, as_checkpoints, curves_of, follow
 from belated.lab.games.interpreted import Driver
@@ -53,7 +53,7 @@ def play(
 
     The results do not depend on `workers`, the number of threads. Ctrl-C keeps the seeds that are finished, and
     an UnfinishedWarning says how many. A MismatchWarning says that a learner's distribution does not fit the arms that
-    it draws, and a SharedRandomnessWarning that no seed gives the same games again.
+    it draws. A RepeatWarning or a SharedRandomnessWarning says that no seed gives the same games again.
 
     >>> from belated import lab
     >>> from belated.tunings import Shadow
@@ -88,6 +88,8 @@ def play(
         warnings.warn(f"{algorithm.name}: interrupted. The curves have only {done}", UnfinishedWarning, stacklevel=2)
     if curves.is_suspicious:
         warn_of([warning_of(algorithm.name)])
+    if not curves.is_repeatable:
+        warn_of([repeating.warning_of(algorithm.name)], RepeatWarning)
     return curves
 
 
@@ -98,26 +100,42 @@ def play_game(
 
     The game draws its delays once, into the setting. Everything else about the game takes them from there.
     """
-    is_world = not problem.is_fixed
-    if is_world:
+    if not problem.is_fixed:
         worlds.warm_up()
     started = time.thread_time()
     setting = setting_of(problem, seed)
-    player = player_of(algorithm, setting)
-    means = problem.mean_blocks(seed, setting.drawn_delays)
-    if is_world:
-        game, blocks = worlds.game_of(player, problem, seed, algorithm.name)
-        blocks = reproducible(problem, seed, setting.drawn_delays, blocks)
-    else:
-        game = game_of(algorithm, player, setting)
-        blocks = reproducible(problem, seed, setting.drawn_delays, setting.loss_blocks())
-        blocks = slices(blocks) if isinstance(game, Driver) else blocks
-    if isinstance(problem.losses, Deterministic) and not is_world:  # its losses are their own means
+    game, blocks = begin(algorithm, player_of(algorithm, setting), setting)
+    means, opening = problem.mean_blocks(seed, setting.drawn_delays), list[Floats]()
+    is_checked = isinstance(game, Driver | worlds.StepDriver) and algorithm is not BY_NAME.get(algorithm.name)
+    blocks = repeating.kept(blocks, opening) if is_checked else blocks
+    if isinstance(problem.losses, Deterministic) and problem.is_fixed:  # its losses are their own means
         blocks, means = tee(blocks)
     played = follow(game, watch(blocks), means, problem.n_arms, at)
+    seconds = time.thread_time() - started
     if isinstance(game, Driver | worlds.StepDriver):
         played = played._replace(evidence=game.log_evidence)
-    return (played, time.thread_time() - started), setting
+    if is_checked:
+        is_same = repeating.is_repeatable(game, opening, lambda: begin_again(algorithm, setting))
+        played = played._replace(is_repeatable=is_same)
+    return (played, seconds), setting
+
+
+def begin(algorithm: Algorithm, player: Player, setting: Setting) -> tuple[Game, Iterator[Floats]]:
+    """A game, and the blocks of losses that it plays. If losses react, the game itself fills the blocks in."""
+    problem, seed = setting.problem, setting.seed
+    if problem.is_fixed:
+        game = game_of(algorithm, player, setting)
+        blocks = reproducible(problem, seed, setting.drawn_delays, setting.loss_blocks())
+        return game, slices(blocks) if isinstance(game, Driver) else blocks
+    game, blocks = worlds.game_of(player, problem, seed, algorithm.name)
+    return game, reproducible(problem, seed, setting.drawn_delays, blocks)
+
+
+def begin_again(algorithm: Algorithm, setting: Setting) -> Game:
+    """Another game with the same seed. Its learner may share something with the first one."""
+    given = algorithm.player
+    player = given.alone(setting) if isinstance(given, Given) else player_of(algorithm, setting)
+    return begin(algorithm, player, setting)[0]
 
 
 def check_players(algorithms: Sequence[Algorithm], problem: Problem, seed: int) -> None:
