@@ -57,6 +57,11 @@ class Given:
         return prepared(what, dict(self.settings), setting)
 
     @property
+    def is_learner(self) -> bool:
+        """Whether a learner was given, and not what makes one."""
+        return not isinstance(self.code, type) and hasattr(self.code, "ask")
+
+    @property
     def code(self) -> Any:
         """The function or the class behind it."""
         return self.what.load() if isinstance(self.what, Source) else self.what

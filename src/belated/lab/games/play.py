@@ -13,7 +13,7 @@ import numpy as np
 from belated import kernels
 from belated.arrays import Floats, Integers
 from belated.errors import BelatedError, GameError, InvalidInput, RepeatWarning, UnfinishedWarning
-from belated.lab.algorithms import BY_NAME, Algorithm, Game, Player, Setting, resolve, setting_of
+from belated.lab.algorithms import Algorithm, Game, Player, Setting, resolve, setting_of
 from belated.lab.algorithms.players import Given, check_games
 from belated.lab.games import repeating, worlds
 from belated.lab.games.compiled import Compiled, CompiledMeans, CompiledShadow
@@ -106,7 +106,7 @@ def play_game(
     setting = setting_of(problem, seed)
     game, blocks = begin(algorithm, player_of(algorithm, setting), setting)
     means, opening = problem.mean_blocks(seed, setting.drawn_delays), list[Floats]()
-    is_checked = isinstance(game, Driver | worlds.StepDriver) and algorithm is not BY_NAME.get(algorithm.name)
+    is_checked = isinstance(game, Driver | worlds.StepDriver) and repeating.is_of_your_own(algorithm)
     blocks = repeating.kept(blocks, opening) if is_checked else blocks
     if isinstance(problem.losses, Deterministic) and problem.is_fixed:  # its losses are their own means
         blocks, means = tee(blocks)
@@ -115,7 +115,7 @@ def play_game(
     if isinstance(game, Driver | worlds.StepDriver):
         played = played._replace(evidence=game.log_evidence)
     if is_checked:
-        is_same = repeating.is_repeatable(game, opening, lambda: begin_again(algorithm, setting))
+        is_same = repeating.is_repeatable(algorithm, game, opening, lambda: begin_again(algorithm, setting))
         played = played._replace(is_repeatable=is_same)
     return (played, seconds), setting
 

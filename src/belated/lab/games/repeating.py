@@ -1,18 +1,31 @@
 """Notices a learner whose game depends on more than its seed.
 
-After a game, a new learner with the same seed plays the first rounds once more. If it plays other arms, it draws
-numbers that the seed does not fix, or it remembers something from another game. In the second case its regret is
-wrong.
+After its first game, a new learner with the same seed plays the first rounds once more. If it plays other arms, it
+draws numbers that the seed does not fix, or it remembers something from another game. In the second case its regret is
+wrong. One game tells it, so the others are not played again.
 """
 
+import threading
 from collections.abc import Callable, Iterator
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from belated.arrays import Floats
-from belated.lab.algorithms import Game
+from belated.lab.algorithms import BY_NAME, Algorithm, Game
+from belated.lab.algorithms.players import Given
 
 ROUNDS = 200  # that are played once more
+_lock = threading.Lock()
+_known: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()  # whether the games of a player are repeatable
+
+
+def is_of_your_own(algorithm: Algorithm) -> bool:
+    """Whether to look. The systems of the table are tested, and a learner that was given plays as a copy."""
+    given = algorithm.player
+    is_copied = isinstance(given, Given) and given.is_learner
+    return not is_copied and algorithm is not BY_NAME.get(algorithm.name)
 
 
 def kept(blocks: Iterator[Floats], opening: list[Floats]) -> Iterator[Floats]:
@@ -25,9 +38,18 @@ def kept(blocks: Iterator[Floats], opening: list[Floats]) -> Iterator[Floats]:
             missing -= len(opening[-1])
 
 
-def is_repeatable(game: Game, opening: list[Floats], again: Callable[[], Game]) -> bool:
+def is_repeatable(algorithm: Algorithm, game: Game, opening: list[Floats], again: Callable[[], Game]) -> bool:
     """Whether a new learner with the same seed plays the same arms in the first rounds."""
-    rows = np.vstack(opening)
+    with _lock:
+        known = _known.get(algorithm.player)
+    if known is None:
+        known = _is_same(game, np.vstack(opening), again)
+        with _lock:
+            _known[algorithm.player] = known
+    return known
+
+
+def _is_same(game: Game, rows: Floats, again: Callable[[], Game]) -> bool:
     try:
         repeated = again()
         repeated.play(rows)
