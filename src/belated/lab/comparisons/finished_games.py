@@ -32,7 +32,7 @@ def path_of(folder: Path, key: str) -> Path:
 
 def write(folder: Path, key: str, game: FinishedGame) -> None:
     """Keep a game. The file gets its name only when it is complete."""
-    *regrets, arms, evidence, is_repeatable = game.played
+    *regrets, arms, evidence, is_repeatable, _ = game.played
     numbers = np.array([game.seconds, evidence, is_repeatable, game.bound, game.lower], np.float64)  # None becomes NaN
     content = np.concatenate([numbers, *regrets]).astype("<f8").tobytes() + arms.astype("<i4").tobytes()
     path = path_of(folder, key)

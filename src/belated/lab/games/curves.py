@@ -34,6 +34,7 @@ class Played(NamedTuple):
     arms: Counts  # a row for each checkpoint, a column for each arm
     evidence: float = 0.0
     is_repeatable: bool = True  # a new learner with the same seed plays the same arms (games/repeating.py)
+    saw_all: bool = False  # the losses of all arms, so the lower bound does not hold for it
 
 
 @final
@@ -111,7 +112,7 @@ def curves_of(
     seeds: Sequence[int], at: Integers, games: Sequence[Played], seconds: float, *, is_whole: bool = True
 ) -> Curves:
     """The curves of several games with the same checkpoints."""
-    *regrets, arms, evidence, same = map(np.array, zip(*games, strict=True))
+    *regrets, arms, evidence, same, _ = map(np.array, zip(*games, strict=True))
     expected, suffered, pseudo, dynamic = regrets
     return Curves(
         np.array(seeds), at, expected, suffered, pseudo, dynamic, arms, seconds, is_whole, evidence, bool(same.all())

@@ -113,7 +113,7 @@ def play_game(
     played = follow(game, watch(blocks), means, problem.n_arms, at)
     seconds = time.thread_time() - started
     if isinstance(game, Driver | worlds.StepDriver):
-        played = played._replace(evidence=game.log_evidence)
+        played = played._replace(evidence=game.log_evidence, saw_all=game.guarded.feedback == "vector")
     if is_checked:
         is_same = repeating.is_repeatable(algorithm, game, opening, lambda: begin_again(algorithm, setting))
         played = played._replace(is_repeatable=is_same)
