@@ -177,14 +177,17 @@ def test_games_that_share_a_learner_or_random_numbers_are_refused() -> None:
 
 
 @pytest.mark.filterwarnings("default::belated.errors.SharedRandomnessWarning")
+@pytest.mark.filterwarnings("default::belated.errors.RepeatWarning")
 def test_the_command_tells_of_random_numbers_that_all_share(tmp_path: Path) -> None:
     path = tmp_path / "shared.py"
     path.write_text(
         "import numpy as np\nfrom belated import FTRL\n"
-        "def mine(n_arms, seed):\n    return FTRL(n_arms, seed=np.random.randint(99))\n"
+        "def mine(n_arms, seed):\n    return FTRL(n_arms, seed=np.random.randint(2**31))\n"
     )
     wanted = ["compare", "--algorithms", f"{path}:mine", "--rounds", "20", "--seeds", "2"]
-    output = CliRunner().invoke(cli.app, wanted).output
+    result = CliRunner().invoke(cli.app, wanted, catch_exceptions=False)
+    output = result.output
+    assert result.exit_code == 0
     assert "Warning. " in output
     assert "random numbers of the module numpy.random were drawn" in output
     assert "SharedRandomnessWarning" not in output

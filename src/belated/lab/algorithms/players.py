@@ -166,7 +166,7 @@ def as_algorithm(player: Any, name: str | None = None) -> Algorithm:
     check(player)
     given = Given(player)
     summary = (inspect.getdoc(player) or "").partition("\n")[0]
-    return Algorithm(name or name_of(player), summary, "-", "-", "-", given, given.bound)
+    return Algorithm(name_of(player) if name is None else name, summary, "-", "-", "-", given, given.bound)
 
 
 def check(player: Any) -> None:

@@ -20,6 +20,7 @@ from belated.lab.games.compiled import Compiled, CompiledMeans, CompiledShadow
 from belated.lab.games.curves import Curves, Played, as_checkpoints, curves_of, follow
 from belated.lab.games.interpreted import Driver
 from belated.lab.games.mismatch import warn_of, warning_of
+from belated.lab.games.own_game import OwnGame
 from belated.lab.games.seeds import as_seeds
 from belated.lab.games.shared_randomness import watched_randomness
 from belated.lab.games.threads import run_all, watched
@@ -112,8 +113,10 @@ def play_game(
         blocks, means = tee(blocks)
     played = follow(game, watch(blocks), means, problem.n_arms, at)
     seconds = time.thread_time() - started
-    if isinstance(game, Driver | worlds.StepDriver):
-        played = played._replace(evidence=game.log_evidence, saw_all=game.guarded.feedback == "vector")
+    if isinstance(game, OwnGame | Driver | worlds.StepDriver):
+        played = played._replace(evidence=game.log_evidence)
+    if isinstance(game, Driver):
+        played = played._replace(saw_all=game.guarded.feedback == "vector")
     if is_checked:
         is_same = repeating.is_repeatable(algorithm, game, opening, lambda: begin_again(algorithm, setting))
         played = played._replace(is_repeatable=is_same)
@@ -188,7 +191,9 @@ def game_of(algorithm: Algorithm, player: Player, setting: Setting) -> Game:
         except Exception as error:
             what = f"{algorithm.name}, seed {seed}: its rates failed ({type(error).__name__}: {error})"
             raise GameError(what) from error
-    return player if isinstance(player, Game) else Driver(player, problem, delays, seed, algorithm.name)
+    if isinstance(player, Game):
+        return OwnGame(player, problem.n_arms, problem.n_rounds, seed, algorithm.name)
+    return Driver(player, problem, delays, seed, algorithm.name)
 
 
 def slices(blocks: Iterator[Floats], rows: int = 1000) -> Iterator[Floats]:
