@@ -409,6 +409,30 @@ def test_a_crash_says_where_and_keeps_its_cause(fails: str, message: str, cause:
     assert isinstance(caught.value.__cause__, cause)
 
 
+def unreadable(_self: Any) -> Any:
+    raise ZeroDivisionError("no")
+
+
+def exits(_self: Any) -> Any:
+    raise SystemExit(3)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "message"),
+    [
+        ("feedback", np.array(["sum", "loss"]), r"its feedback must be one of loss, sum, vector, got array"),
+        ("feedback", property(unreadable), r"its attributes cannot be read \(ZeroDivisionError: no\)"),
+        ("needs_delay", np.array([True, False]), r"its attributes cannot be read \(ValueError"),
+        ("n_arms", np.array([4, 4]), r"its attributes cannot be read \(ValueError"),
+        ("ask", exits, r"it failed to decide round 1 \(SystemExit: 3\)"),
+    ],
+)
+def test_odd_attributes_are_refused(attribute: str, value: Any, message: str) -> None:
+    odd: Any = type("Odd", (), {"ask": lambda _: None, "tell": lambda *_: None, attribute: value})
+    with pytest.raises((InvalidInput, GameError), match=f"^odd, seed 3: {message}"):
+        lab.play(lab.named("odd", lambda _n_arms, _seed: odd()), WAVE, [3])
+
+
 class Crashing(Tuning):
     """A rule that fails in the fifth round."""
 
