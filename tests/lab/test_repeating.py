@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Generator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,27 @@ def test_the_command_tells_it(tmp_path: Path) -> None:
     wanted = ["compare", "--algorithms", f"{path}:Unseeded,bold", "--arms", "3", "--rounds", "300", "--seeds", "2"]
     output = CliRunner().invoke(cli.app, wanted).output
     assert output.count(SAYS) == 1
+
+
+@dataclass  # so it has no hash
+class Unhashable:
+    """Makes a player for each game."""
+
+    kind: type[Greedy]
+
+    def __call__(self, _setting: lab.Setting) -> Any:
+        return lambda n_arms, seed: self.kind(n_arms, seed=seed)
+
+
+def test_a_player_that_cannot_be_a_key_is_looked_at_too() -> None:
+    class Bound:
+        def make(self, _setting: lab.Setting) -> Any:
+            return lambda n_arms, seed: Unseeded(n_arms, seed=seed)
+
+    for player, is_fine in ((Unhashable(Greedy), True), (Unhashable(Unseeded), False), (Bound().make, False)):
+        one = lab.Algorithm("one", "-", "-", "nothing", "-", player=player)
+        with warnings.catch_warnings(action="ignore", category=RepeatWarning):
+            assert lab.play(one, problem_of("fixed"), 2).is_repeatable == is_fine
 
 
 def test_the_table_is_trusted(monkeypatch: pytest.MonkeyPatch) -> None:

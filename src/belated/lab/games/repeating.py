@@ -40,8 +40,11 @@ def kept(blocks: Iterator[Floats], opening: list[Floats]) -> Iterator[Floats]:
 
 def is_repeatable(algorithm: Algorithm, game: Game, opening: list[Floats], again: Callable[[], Game]) -> bool:
     """Whether a new learner with the same seed plays the same arms in the first rounds."""
-    with _lock:
-        known = _known.get(algorithm.player)
+    try:
+        with _lock:
+            known = _known.get(algorithm.player)
+    except TypeError:  # a player that cannot be a key is looked at in each of its games
+        return _is_same(game, np.vstack(opening), again)
     if known is None:
         known = _is_same(game, np.vstack(opening), again)
         with _lock:
