@@ -409,6 +409,19 @@ def test_a_crash_says_where_and_keeps_its_cause(fails: str, message: str, cause:
     assert isinstance(caught.value.__cause__, cause)
 
 
+def test_no_game_is_charged_for_running_its_file(tmp_path: Path) -> None:
+    """On Dask a worker runs it when the first game begins."""
+    path = tmp_path / "slow.py"
+    path.write_text(
+        "import time\nfrom belated.tunings import Simple\n"
+        "until = time.thread_time() + 0.5\nwhile time.thread_time() < until: pass\nmine = Simple()\n"
+    )
+    found = lab.find(f"{path}:mine")
+    for name in [name for name in sys.modules if name.startswith("belated_file_slow_")]:
+        del sys.modules[name]  # as in another process
+    assert lab.play(found, WAVE, 1).seconds < 0.4
+
+
 def unreadable(_self: Any) -> Any:
     raise ZeroDivisionError("no")
 

@@ -103,6 +103,8 @@ def play_game(
     """
     if not problem.is_fixed:
         worlds.warm_up()
+    if isinstance(algorithm.player, Given):
+        _ = algorithm.player.code  # on Dask this runs a file, or imports a package, which is no part of the game
     started = time.thread_time()
     setting = setting_of(problem, seed)
     game, blocks = begin(algorithm, player_of(algorithm, setting), setting)
