@@ -191,6 +191,21 @@ def test_a_file_may_begin_with_many_whole_numbers(tmp_path: Path) -> None:
     assert np.vstack(list(problem.loss_blocks(1, delays)))[-2:].tolist() == [[0, 1], [0.25, 0.5]]
 
 
+def test_what_is_no_rule_is_refused_with_the_rule_for_it() -> None:
+    rows, delays = np.zeros((9, 2)), [1, 2, 3]
+    wrong: list[tuple[Any, Any, str]] = [
+        (rows, lab.Fixed(1), r"lab\.GivenLosses\(array\)"),
+        (Path("losses.csv"), lab.Fixed(1), r"lab\.LossesFile\(path\)"),
+        (lab.Bernoulli(), delays, r"lab\.GivenDelays\(array\)"),
+        (lab.Bernoulli(), Path("delays.csv"), r"lab\.DelaysFile\(path\)"),
+        ("wave", lab.Fixed(1), r"A text such as 'bernoulli' is for lab\.Comparison"),
+        (lab.Bernoulli, lab.Fixed(1), r"must be a rule such as lab\.Bernoulli\(\)"),
+    ]
+    for losses, late, message in wrong:
+        with pytest.raises(InvalidInput, match=message):
+            lab.Problem(losses, late, 2, 9)
+
+
 def test_what_is_no_problem_is_refused() -> None:
     given: list[Any] = ["wave", "li-2019", lab.Bernoulli(), None, {"losses": "wave"}]
     for wrong in given:

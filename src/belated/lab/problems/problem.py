@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -48,9 +49,9 @@ class Problem:
 
     def __post_init__(self) -> None:
         if not isinstance(self.losses, Losses | Reacting):
-            raise InvalidInput(f"losses must be a rule such as lab.Bernoulli(), got {self.losses!r:.80}. {TEXTS}")
+            raise _no_rule("losses", "lab.Bernoulli()", self.losses)
         if not isinstance(self.delays, Delays | Feedback):
-            raise InvalidInput(f"delays must be a rule such as lab.Fixed(10), got {self.delays!r:.80}. {TEXTS}")
+            raise _no_rule("delays", "lab.Fixed(10)", self.delays)
         whole_number("n_arms", self.n_arms, 1)
         whole_number("n_rounds", self.n_rounds, 1)
 
@@ -175,6 +176,16 @@ class Problem:
             reported = delays[delays < self.n_rounds]
             typical = int(np.median(reported)) if reported.size else 0
         return typical
+
+
+def _no_rule(what: str, example: str, given: Any) -> InvalidInput:
+    """The error for something that is no rule, with what to write in its place."""
+    fix = TEXTS
+    if isinstance(given, Path):
+        fix = f"A file is lab.{what.title()}File(path)"
+    elif hasattr(given, "__len__") and not isinstance(given, str):
+        fix = f"Numbers of your own are lab.Given{what.title()}(array)"
+    return InvalidInput(f"{what} must be a rule such as {example}, got {given!r:.80}. {fix}")
 
 
 def as_problem(given: Any) -> Problem:
