@@ -1,17 +1,18 @@
 """Every rule of losses and delays matches its description."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import polars
 import pytest
 
 from belated import lab
-from belated.errors import InvalidInput
-from belated.tunings import Shadow, Simple
+from belated.baselines import BOLD
+from belated.errors import GameError, InvalidInput
+from belated.tunings import Means, Shadow, Simple
 
 LOSSES: dict[str, lab.Losses] = {
     "bernoulli": lab.Bernoulli(gap=0.2),
@@ -189,6 +190,23 @@ def test_a_file_may_begin_with_many_whole_numbers(tmp_path: Path) -> None:
     delays = problem.draw_delays(1)
     assert delays.tolist() == [3] * 2000 + [4]
     assert np.vstack(list(problem.loss_blocks(1, delays)))[-2:].tolist() == [[0, 1], [0.25, 0.5]]
+
+
+def test_other_wrong_arguments_are_refused() -> None:
+    problem, certify = lab.Problem(lab.Bernoulli(), lab.Fixed(2), 3, 20), cast("Any", lab.certify)
+    calls: list[tuple[Callable[[], Any], str]] = [
+        (lambda: certify(lambda k, seed: BOLD(k, seed=seed), problem, 1), "has no certificate. lab.certify is for"),
+        (lambda: certify(lambda _k, _seed: 1 / 0, problem, 1), r"could not be made \(ZeroDivisionError"),
+        (lambda: certify(Shadow, problem, 1), "tuning must be a belated.tunings.Tuning"),
+        (lambda: lab.Duel([[0, 1], [1, 0]], coins="no"), "coins must be True or False, got 'no'"),  # type: ignore[arg-type]
+        (lambda: lab.default_checkpoints(0), "n_rounds must be a whole number from 1"),
+        (lambda: lab.plan("x"), "give a lab.PlanSettings, got 'x'"),  # type: ignore[arg-type]
+    ]
+    for call, message in calls:
+        with pytest.raises((InvalidInput, GameError), match=message):
+            call()
+    by_default = certify(None, problem, 1)
+    np.testing.assert_array_equal(by_default.regret, certify(Means(), problem, 1).regret)
 
 
 def test_what_is_no_rule_is_refused_with_the_rule_for_it() -> None:

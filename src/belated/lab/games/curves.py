@@ -121,7 +121,8 @@ def curves_of(
 
 def default_checkpoints(n_rounds: int, count: int = 50) -> Integers:
     """Up to 2 `count` rounds from 1 to n, evenly spaced on a logarithmic and on a linear scale."""
-    spaced = np.append(np.geomspace(1, n_rounds, count), np.linspace(1, n_rounds, count))
+    n, points = whole_number("n_rounds", n_rounds, 1), whole_number("count", count, 1)
+    spaced = np.append(np.geomspace(1, n, points), np.linspace(1, n, points))
     return np.unique(np.round(spaced).astype(np.int64))
 
 

@@ -19,7 +19,7 @@ from belated.lab.problems.texts import text_of_code
 from belated.learner.decisions import MakeLearner
 from belated.learner.ftrl import FTRL
 from belated.tunings import Tuning
-from belated.validation import as_numbers, whole_number
+from belated.validation import as_numbers, truth, whole_number
 
 
 @final
@@ -57,6 +57,7 @@ class Duel:
         object.__setattr__(self, "second", second)
         object.__setattr__(self, "second_delays", self.second_delays or self.delays)
         whole_number("n_rounds", self.n_rounds, 1)
+        truth("coins", self.coins)
 
     @property
     def turned(self) -> "Duel":
