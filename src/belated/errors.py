@@ -102,5 +102,9 @@ class MismatchWarning(UserWarning):
     """A learner's `distribution()` does not fit the arms that it draws, so its expected regret means nothing."""
 
 
+class RepeatWarning(UserWarning):
+    """A new learner with the same seed plays another game. Its numbers are not repeatable, and they may be wrong."""
+
+
 class SharedRandomnessWarning(UserWarning):
     """A game drew random numbers that all of Python shares, so its seed does not give the same result again."""

@@ -13,6 +13,7 @@ from belated.baselines import (
     OptimisticPessimistic,
     PatientBandits,
     SuccessiveElimination,
+    epsilon_greedy,
     explore_then_commit,
     patient_bandits,
     successive_elimination,
@@ -32,6 +33,24 @@ def known(arms: Sequence[int], delays: Sequence[int], losses: Floats, t: int, ar
 def played(arms: Sequence[int], t: int, arm: int) -> int:
     """The rounds of an arm before round t."""
     return list(arms[: t - 1]).count(arm)
+
+
+@pytest.mark.parametrize("gaps", [(0.0, 0.6, 0.4), (0.2, 0.0, 0.2), (0.0, 0.1)])
+def test_the_bound_of_epsilon_greedy_is_the_formula(gaps: tuple[float, ...]) -> None:
+    n, k, c, gap = 300, len(gaps), 5.0, min(one for one in gaps if one)
+    delays = [*random_delays(n - 1, 40, 1), 2**31 - 1]
+    expected, epsilons = 0.0, [min(1, c * k / (gap**2 * t)) for t in range(1, n + 1)]
+    for t, epsilon in enumerate(epsilons, 1):
+        m = sum(epsilons[s - 1] / k for s in range(1, t) if s + delays[s - 1] < t)
+        chances = [
+            2 * (math.exp(-m / 8) + math.exp(-(math.floor(m / 2) + 1) * one**2 / 2) / (1 - math.exp(-(one**2) / 2)))
+            for one in gaps
+            if one
+        ]
+        greedy = sum(one * min(1, chance) for one, chance in zip(filter(None, gaps), chances, strict=True))
+        expected += epsilon * sum(gaps) / k + (1 - epsilon) * min(max(gaps), greedy)
+    assert epsilon_greedy.bound(gaps, delays, gap, c) == pytest.approx(expected)
+    assert epsilon_greedy.bound(gaps, [0] * n, gap, c) <= expected * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(("c", "gap"), [(5.0, 0.5), (0.2, 0.3)])

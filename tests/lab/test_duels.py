@@ -71,6 +71,28 @@ def test_against_an_opponent_it_is_a_problem_like_any_other() -> None:
     np.testing.assert_array_equal(one, two)
 
 
+class Opponent:
+    """A class of learners."""
+
+    def __init__(self, n_arms: int, *, seed: int) -> None:
+        self.inner = FTRL(n_arms, Tsallis(), seed=seed)
+
+    def ask(self) -> Decision:
+        return self.inner.ask()
+
+    def tell(self, round: int, loss: float) -> None:
+        self.inner.tell(round, loss)
+
+
+def test_an_opponent_may_be_a_class() -> None:
+    duel = lab.Duel(FIRST, SECOND, n_rounds=200)
+    by_class, by_tuning = (lab.play(Advanced(), duel.against(one), 2) for one in (Opponent, Tsallis()))
+    np.testing.assert_array_equal(by_class.expected, by_tuning.expected)
+    assert str(duel.against(Opponent).losses) == "Reacting(against Opponent)"
+    with pytest.raises(InvalidInput, match=r"an opponent must be a tuning such as Tsallis\(\), a class of learners"):
+        duel.against(Tsallis)
+
+
 def test_turned_around_the_second_is_the_first() -> None:
     duel = lab.Duel(FIRST, SECOND, delays=lab.Fixed(3), second_delays=lab.Fixed(9), n_rounds=50)
     turned = duel.turned

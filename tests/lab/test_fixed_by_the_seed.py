@@ -106,7 +106,7 @@ class Walking(lab.CoinFlips):
 
 def test_means_that_the_coins_would_change_are_refused() -> None:
     """Pseudo-regret would be that of other means."""
-    with pytest.raises(InvalidInput, match=r"Walking .* differ if coins are flipped in between\. Draw whatever"):
+    with pytest.raises(InvalidInput, match=r"Walking\(.*\) differ if coins are flipped in between\. Draw whatever"):
         lab.play("uniform", lab.Problem(Walking(), lab.NoDelay(), 3, 20), 1)
     assert lab.play("uniform", lab.Problem(Walking(), lab.NoDelay(), 3, 1), 1).is_whole
 

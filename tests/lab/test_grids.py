@@ -1,5 +1,6 @@
 """A sweep plays every combination of a grid once, and its table has every column."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ import pytest
 from belated import lab
 from belated.errors import InvalidInput, UnfinishedWarning
 from belated.lab.comparisons import sweep as games
+from belated.lab.comparisons.columns import settings_of
 from belated.lab.comparisons.grid import as_grid
-from belated.lab.comparisons.sweep_results import _settings
 from belated.tunings import Shadow
 from tests.lab.test_comparisons import invoke
 
@@ -75,14 +76,71 @@ def test_given_means_have_no_gap() -> None:
     assert shown == {"bernoulli:means=0.4/0.2/0.4": [(None, None)], "bernoulli:mean=0.3": [(0.1, 0.3)]}
 
 
+def test_rules_inside_a_rule_have_columns_of_their_own() -> None:
+    """One column for both would have the number of one of them."""
+    delays = [
+        "by-outcome:fixed:d=1+lagged:lag=3:fixed:d=50",
+        lab.ArmDelays([lab.Fixed(7), lab.Geometric(mean=9.0)]),
+        lab.LostByArm(lab.Fixed(4), shares=[0.1, 0.25]),
+    ]
+    grid = {"losses": "bernoulli:means=0.4/0.2", "delays": delays, "arms": 2, "rounds": 9, "algorithms": "uniform"}
+    table = lab.sweep({**grid, "seeds": 1}).tidy()
+    names = [name for name in table.columns if name.startswith(("losses_", "delays_"))]
+    found = [
+        {name: line[name] for name in names if line[name] is not None} for line in table.unique("delays").to_dicts()
+    ]
+    assert {"losses_means": "0.4/0.2", "delays_d": 4, "delays_shares": "0.1/0.25"} in found
+    assert {"losses_means": "0.4/0.2", "delays_0_d": 7, "delays_1_mean": 9.0} in found
+    both = {"delays_successes_d": 1, "delays_failures_d": 50, "delays_failures_lag": 3}
+    assert {"losses_means": "0.4/0.2", **both} in found
+    assert len(found) == 3
+
+
+class Late(lab.Delays):
+    """A rule of your own, which says nothing about itself."""
+
+    def __init__(self, by: int, hidden: int = 0) -> None:
+        self.by, self._hidden = by, hidden
+
+    def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Any:
+        return np.full(n_rounds, self.by + self._hidden)
+
+
+def test_different_rules_have_different_texts() -> None:
+    """Lines of different problems must not look alike."""
+    many, more = np.zeros(5000, int), np.zeros(5000, int)
+    more[2500] = 3
+    delays = [
+        lab.GivenDelays(many),
+        lab.GivenDelays(more),
+        lab.GivenDelays(np.array([1, 2])),
+        Late(3),
+        Late(3, 1),
+        Late(4),
+    ]
+    losses = [lab.GivenLosses(np.full((50, 2), share)) for share in (0.0, 0.5)]
+    grid = {"losses": losses, "delays": delays, "rounds": 50, "arms": 2, "algorithms": "uniform", "seeds": 1}
+    swept = lab.sweep(grid)
+    assert len({line[:2] for line in swept.summary()}) == 12
+    table = swept.tidy().filter(round=50)
+    assert table.select("losses", "delays").n_unique() == 12
+    texts = table["delays"].unique(maintain_order=True).to_list()
+    assert texts[2:] == ["GivenDelays([1, 2])", "Late(by=3)", "Late(by=3) 2", "Late(by=4)"]
+    assert all(re.fullmatch(r"GivenDelays\(5000, #\w{8}\)", text) for text in texts[:2])
+    assert not any("0x" in text or "\n" in text for text in [*texts, *table["losses"]])
+    same = lab.sweep({**grid, "delays": ["none", "fixed:d=3", "none"], "losses": "wave"})
+    assert [line[1] for line in same.summary()] == ["none", "fixed:d=3"]
+
+
 def test_settings_of_algorithms_are_columns() -> None:
-    assert _settings("algorithm", "bold") == {}
-    assert _settings("algorithm", "mine.py:My:scale=2,eta=0.5,kind=x") == {
+    assert settings_of("algorithm", "bold") == {}
+    assert settings_of("algorithm", "mine.py:My:scale=2,eta=0.5,kind=x") == {
         "algorithm_scale": 2,
         "algorithm_eta": 0.5,
         "algorithm_kind": "x",
     }
-    assert _settings("algorithm", Shadow(scale=2.0))["algorithm_scale"] == 2.0
+    assert settings_of("algorithm", "advanced:discard=true") == {"algorithm_discard": True}
+    assert settings_of("algorithm", Shadow(scale=2.0))["algorithm_scale"] == 2.0
     mine = lab.Algorithm("mine", "-", "-", "nothing", "-", lambda _: Shadow())
     table = lab.sweep({"algorithms": [mine, "uniform"], "rounds": 50, "seeds": 1}).tidy()
     assert table["algorithm"].unique().sort().to_list() == ["mine", "uniform"]

@@ -5,6 +5,7 @@ import math
 import random
 import sys
 import textwrap
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from typer.testing import CliRunner
 
 from belated import FTRL, Decision, baselines, bounds, cli, lab
 from belated.cli.lab import split_algorithms
-from belated.errors import GameError, ImproperRule, InvalidInput, SharedRandomnessWarning
+from belated.errors import GameError, ImproperRule, InvalidInput, RepeatWarning, SharedRandomnessWarning
 from belated.lab.algorithms import setting_of
 from belated.lab.comparisons.compare import compare
 from belated.tunings import Advanced, Exp3, Means, Shadow, Simple, Tsallis, Tuning
@@ -172,18 +173,21 @@ def test_games_that_share_a_learner_or_random_numbers_are_refused() -> None:
     untouched = Counter()
     with pytest.raises(InvalidInput, match=r"seed 1, round 1: .*A learner plays one game only") as caught:
         lab.play(lambda _n_arms, _seed: untouched, WAVE, 2)
-    assert "has the round 301" in str(caught.value)
+    assert "has the round 302" in str(caught.value)  # it was asked once more, for what would be another game
 
 
 @pytest.mark.filterwarnings("default::belated.errors.SharedRandomnessWarning")
+@pytest.mark.filterwarnings("default::belated.errors.RepeatWarning")
 def test_the_command_tells_of_random_numbers_that_all_share(tmp_path: Path) -> None:
     path = tmp_path / "shared.py"
     path.write_text(
         "import numpy as np\nfrom belated import FTRL\n"
-        "def mine(n_arms, seed):\n    return FTRL(n_arms, seed=np.random.randint(99))\n"
+        "def mine(n_arms, seed):\n    return FTRL(n_arms, seed=np.random.randint(2**31))\n"
     )
     wanted = ["compare", "--algorithms", f"{path}:mine", "--rounds", "20", "--seeds", "2"]
-    output = CliRunner().invoke(cli.app, wanted).output
+    result = CliRunner().invoke(cli.app, wanted, catch_exceptions=False)
+    output = result.output
+    assert result.exit_code == 0
     assert "Warning. " in output
     assert "random numbers of the module numpy.random were drawn" in output
     assert "SharedRandomnessWarning" not in output
@@ -221,7 +225,10 @@ def test_learners_that_draw_from_one_global_generator_are_refused() -> None:
         for workers in (1, 2):
             with pytest.raises(InvalidInput, match="two learners with one random generator"):
                 lab.play(player, WAVE, 2, workers=workers)
-        assert lab.play(player, WAVE, 1).is_whole
+        with warnings.catch_warnings(action="ignore", category=RepeatWarning):
+            alone = lab.play(player, WAVE, 1)
+        assert alone.is_whole
+        assert alone.is_repeatable == (player is DrawsFromGlobal)  # which does not use what it draws
     np.testing.assert_array_equal(regret(NamesGlobal), regret(Mine))
 
 
@@ -400,6 +407,43 @@ def test_a_crash_says_where_and_keeps_its_cause(fails: str, message: str, cause:
     with pytest.raises(GameError, match=rf"^faulty, seed 3: it {message}") as caught:
         lab.play(faulty, problem, [3])
     assert isinstance(caught.value.__cause__, cause)
+
+
+def test_no_game_is_charged_for_running_its_file(tmp_path: Path) -> None:
+    """On Dask a worker runs it when the first game begins."""
+    path = tmp_path / "slow.py"
+    path.write_text(
+        "import time\nfrom belated.tunings import Simple\n"
+        "until = time.thread_time() + 0.5\nwhile time.thread_time() < until: pass\nmine = Simple()\n"
+    )
+    found = lab.find(f"{path}:mine")
+    for name in [name for name in sys.modules if name.startswith("belated_file_slow_")]:
+        del sys.modules[name]  # as in another process
+    assert lab.play(found, WAVE, 1).seconds < 0.4
+
+
+def unreadable(_self: Any) -> Any:
+    raise ZeroDivisionError("no")
+
+
+def exits(_self: Any) -> Any:
+    raise SystemExit(3)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "message"),
+    [
+        ("feedback", np.array(["sum", "loss"]), r"its feedback must be one of loss, sum, vector, got array"),
+        ("feedback", property(unreadable), r"its attributes cannot be read \(ZeroDivisionError: no\)"),
+        ("needs_delay", np.array([True, False]), r"its attributes cannot be read \(ValueError"),
+        ("n_arms", np.array([4, 4]), r"its attributes cannot be read \(ValueError"),
+        ("ask", exits, r"it failed to decide round 1 \(SystemExit: 3\)"),
+    ],
+)
+def test_odd_attributes_are_refused(attribute: str, value: Any, message: str) -> None:
+    odd: Any = type("Odd", (), {"ask": lambda _: None, "tell": lambda *_: None, attribute: value})
+    with pytest.raises((InvalidInput, GameError), match=f"^odd, seed 3: {message}"):
+        lab.play(lab.named("odd", lambda _n_arms, _seed: odd()), WAVE, [3])
 
 
 class Crashing(Tuning):

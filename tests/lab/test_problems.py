@@ -1,16 +1,18 @@
 """Every rule of losses and delays matches its description."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import polars
 import pytest
 
 from belated import lab
-from belated.errors import InvalidInput
-from belated.tunings import Simple
+from belated.baselines import BOLD
+from belated.errors import GameError, InvalidInput
+from belated.tunings import Means, Shadow, Simple
 
 LOSSES: dict[str, lab.Losses] = {
     "bernoulli": lab.Bernoulli(gap=0.2),
@@ -178,6 +180,56 @@ def test_files(tmp_path: Path, ending: str) -> None:
     problem = lab.Problem(lab.LossesFile(paths[0]), lab.DelaysFile(paths[1]), 3, 50)
     np.testing.assert_allclose(np.vstack(list(problem.loss_blocks(1, problem.draw_delays(1)))), losses, rtol=1e-15)
     assert problem.draw_delays(1).tolist() == delays.tolist()
+
+
+def test_a_file_may_begin_with_many_whole_numbers(tmp_path: Path) -> None:
+    """Clicks are 0 and 1 for a long time, and then a loss between them comes."""
+    (tmp_path / "losses.csv").write_text("a,b\n" + "0,1\n" * 2000 + "0.25,0.5\n")
+    (tmp_path / "delays.csv").write_text("delay\n" + "3\n" * 2000 + "4.0\n")
+    problem = lab.Problem(lab.LossesFile(tmp_path / "losses.csv"), lab.DelaysFile(tmp_path / "delays.csv"), 2, 2001)
+    delays = problem.draw_delays(1)
+    assert delays.tolist() == [3] * 2000 + [4]
+    assert np.vstack(list(problem.loss_blocks(1, delays)))[-2:].tolist() == [[0, 1], [0.25, 0.5]]
+
+
+def test_other_wrong_arguments_are_refused() -> None:
+    problem, certify = lab.Problem(lab.Bernoulli(), lab.Fixed(2), 3, 20), cast("Any", lab.certify)
+    calls: list[tuple[Callable[[], Any], str]] = [
+        (lambda: certify(lambda k, seed: BOLD(k, seed=seed), problem, 1), "has no certificate. lab.certify is for"),
+        (lambda: certify(lambda _k, _seed: 1 / 0, problem, 1), r"could not be made \(ZeroDivisionError"),
+        (lambda: certify(Shadow, problem, 1), "tuning must be a belated.tunings.Tuning"),
+        (lambda: lab.Duel([[0, 1], [1, 0]], coins="no"), "coins must be True or False, got 'no'"),  # type: ignore[arg-type]
+        (lambda: lab.default_checkpoints(0), "n_rounds must be a whole number from 1"),
+        (lambda: lab.plan("x"), "give a lab.PlanSettings, got 'x'"),  # type: ignore[arg-type]
+    ]
+    for call, message in calls:
+        with pytest.raises((InvalidInput, GameError), match=message):
+            call()
+    by_default = certify(None, problem, 1)
+    np.testing.assert_array_equal(by_default.regret, certify(Means(), problem, 1).regret)
+
+
+def test_what_is_no_rule_is_refused_with_the_rule_for_it() -> None:
+    rows, delays = np.zeros((9, 2)), [1, 2, 3]
+    wrong: list[tuple[Any, Any, str]] = [
+        (rows, lab.Fixed(1), r"lab\.GivenLosses\(array\)"),
+        (Path("losses.csv"), lab.Fixed(1), r"lab\.LossesFile\(path\)"),
+        (lab.Bernoulli(), delays, r"lab\.GivenDelays\(array\)"),
+        (lab.Bernoulli(), Path("delays.csv"), r"lab\.DelaysFile\(path\)"),
+        ("wave", lab.Fixed(1), r"A text such as 'bernoulli' is for lab\.Comparison"),
+        (lab.Bernoulli, lab.Fixed(1), r"must be a rule such as lab\.Bernoulli\(\)"),
+    ]
+    for losses, late, message in wrong:
+        with pytest.raises(InvalidInput, match=message):
+            lab.Problem(losses, late, 2, 9)
+
+
+def test_what_is_no_problem_is_refused() -> None:
+    given: list[Any] = ["wave", "li-2019", lab.Bernoulli(), None, {"losses": "wave"}]
+    for wrong in given:
+        for use in (lab.play, lab.certify):
+            with pytest.raises(InvalidInput, match=r"a lab\.Problem is needed, got .*lab\.from_literature\(name\)"):
+                use(Shadow(), wrong, 1)
 
 
 def test_an_empty_cell_of_a_delays_file_means_never(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from belated import FTRL, Decision, cli, lab
 from belated.errors import InvalidInput
 from belated.lab.comparisons import tables
+from belated.lab.comparisons.tables import HEADINGS
 from belated.lab.games.curves import MEASURES
 from belated.lab.intervals import half_width
 from belated.tunings import Means, Shadow, Simple
@@ -131,6 +132,35 @@ def test_differences_are_paired_by_seed(results: lab.Results) -> None:
     assert {one.winner for one in results.differences()} >= {"means", "best-arm"}
     with pytest.raises(InvalidInput, match=r"unknown algorithm 'mean'\. Did you mean means"):
         results.differences("mean")
+
+
+class ToldAll:
+    """Is told the losses of all arms."""
+
+    fingerprint = "1"
+    feedback = "vector"
+
+    def __init__(self, n_arms: int, *, seed: int) -> None:
+        self.round, self.totals = 0, np.zeros(n_arms)
+
+    def ask(self) -> Decision:
+        self.round += 1
+        return Decision(self.round, int(self.totals.argmin()), 1.0)
+
+    def tell_vector(self, _round: int, losses: Any) -> None:
+        self.totals += losses
+
+
+def test_no_lower_bound_is_shown_for_a_learner_that_is_told_all_losses(tmp_path: Path) -> None:
+    """It may have less regret, because the bound is for those who see one loss in a round."""
+    players: list[Any] = [lab.named("told all", ToldAll), "solid", "uniform"]
+    for _ in range(2):  # the second time from the folder
+        results = lab.compare(lab.Comparison(players, arms=3, rounds=200, seeds=2), folder=tmp_path)
+        rows = {row.algorithm.name: row for row in results.rows}
+        assert rows["told all"].lower is rows["told all"].ratio is rows["solid"].ratio is None
+        assert rows["uniform"].ratio is not None
+        lines = {line[0].rstrip(" *"): line for line in results.summary()}
+        assert lines["told all"][HEADINGS.index("/ lower")] == "-"
 
 
 def test_an_interval_of_differences_is_narrow_where_the_problems_differ() -> None:

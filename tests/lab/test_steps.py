@@ -304,8 +304,8 @@ def test_a_crash_in_a_rule_says_where() -> None:
             r"seed 4: it failed to give the losses after round 2 \(KeyError",
         ),
         (lab.Problem(NoMeans(), lab.Fixed(1), 3, 9), r"seed 4: it failed to give the means \(KeyError: 'm'\)"),
-        (coins(Spoils()), r"Spoils .*seed 4: it failed to give reports \(ValueError: .*read-only"),
-        (coins(NoDraw()), r"NoDraw .*seed 4: it failed to draw the delays \(KeyError: 'd'\)"),
+        (coins(Spoils()), r"Spoils\(\), seed 4: it failed to give reports \(ValueError: .*read-only"),
+        (coins(NoDraw()), r"NoDraw\(\), seed 4: it failed to draw the delays \(KeyError: 'd'\)"),
     ):
         with pytest.raises(GameError, match=message) as caught:
             lab.play("zs20-simple", problem, [4])

@@ -1,19 +1,21 @@
 """Epsilon-greedy with a falling epsilon, on the rounds observed so far.
 
 P. Auer, N. Cesa-Bianchi, P. Fischer. Finite-time Analysis of the Multiarmed Bandit Problem. Machine Learning 2002.
-The paper's text was not at hand, so the rule is [recalled]. Two other libraries document the same epsilon.
+The paper's text was not at hand, so the rule is as two other libraries document it. Its bound here is [derived].
 """
 
+from collections.abc import Sequence
 from typing import final
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from belated.arrays import Floats
 from belated.baselines.baseline import Baseline
 from belated.baselines.open_rounds import OpenRounds
 from belated.baselines.seeds import generator_of
 from belated.learner.decisions import Decision
-from belated.validation import positive_number, whole_number
+from belated.validation import as_delays, positive_number, whole_number
 
 
 @final
@@ -23,8 +25,7 @@ class EpsilonGreedy(Baseline):
         epsilon_t = min{ 1, c k / (gap^2 t) },    gap at most the smallest gap between the best mean and another
 
     Until something is observed, every arm is as likely as the others. Among equal means it plays the lowest arm.
-    Needs the gap and independent, identically distributed losses. The published bound is for feedback without delay
-    and was not at hand, so there is no `bound`.
+    Needs the gap and independent, identically distributed losses.
 
     >>> learner = EpsilonGreedy(2, gap=0.5, seed=1)
     >>> for _ in range(400):
@@ -65,3 +66,26 @@ class EpsilonGreedy(Baseline):
         means = np.where(self._observed > 0, self._losses / np.maximum(self._observed, 1), np.inf)
         x[means.argmin()] += 1 - epsilon
         return x
+
+
+def bound(gaps: Sequence[float], delays: ArrayLike, gap: float, c: float = 5.0) -> float:
+    """The bound for independent, identically distributed losses (docs/theory/baselines.md) [derived].
+
+        Reg <= sum_t ( epsilon_t mean_i gap_i + (1 - epsilon_t) min{ max_i gap_i, sum_i gap_i min{ 1, q_ti } } )
+        q_ti = 2 ( exp(-m_t / 8) + exp(-(floor(m_t / 2) + 1) gap_i^2 / 2) / (1 - exp(-gap_i^2 / 2)) )
+        m_t  = sum of epsilon_s / k over the rounds s whose reports are known in round t
+
+    `gaps` has a gap of 0 for the best arm. `gap` and `c` are those of the learner.
+    """
+    k, late, given = len(gaps), as_delays(delays), np.asarray(gaps, np.float64)
+    n = late.size
+    epsilons = np.minimum(1.0, c * k / gap**2 / np.arange(1, n + 1))
+    known_from = np.arange(n) + late + 1  # the round, from 0, that is the first to know of this one
+    known = np.bincount(known_from[known_from < n], epsilons[known_from < n] / k, n).cumsum()
+    worse, greedy = given[given > 0], np.zeros(n)
+    few = np.exp(-known / 8)  # the chance that an arm was explored in less than half of what is due
+    for one, arms in zip(*np.unique(worse, return_counts=True), strict=True):
+        half = one * one / 2
+        wrong = 2 * (few + np.exp(-half * (np.floor(known / 2) + 1)) / -np.expm1(-half))
+        greedy += arms * one * np.minimum(1.0, wrong)
+    return float((epsilons * given.mean() + (1 - epsilons) * np.minimum(given.max(), greedy)).sum())

@@ -14,6 +14,7 @@ from belated.baselines import (
     Composite,
     DelayedUCB1,
     Doubling,
+    EpsilonGreedy,
     ExploreThenCommit,
     Hoeven2022,
     MixedExp3,
@@ -28,6 +29,7 @@ from belated.baselines import (
     composite,
     delayed_ucb,
     doubling,
+    epsilon_greedy,
     explore_then_commit,
     hoeven_2022,
     mixed_exp3,
@@ -199,6 +201,15 @@ def test_hoeven_keeps_its_bound(by_arm: tuple[int, int]) -> None:
         hoeven_2022.bound(2, n, n * longest, longest),
         n,
         (0.0, 1.0),
+    )
+
+
+@pytest.mark.parametrize("delay", [0, 30])
+def test_epsilon_greedy_keeps_its_bound(delay: int) -> None:
+    n, delays = 4000, [delay] * 4000
+    bound = epsilon_greedy.bound((0.0, 0.6, 0.4), delays, gap=0.4, c=5)
+    assert_bounded(
+        lambda seed, losses: play(EpsilonGreedy(3, gap=0.4, c=5, seed=seed), delays, losses), bound, n, (0.9, 0.3, 0.7)
     )
 
 

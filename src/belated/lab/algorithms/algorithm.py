@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from belated import bounds
 from belated.arrays import Floats, Integers
+from belated.errors import InvalidInput
 from belated.lab.problems.problem import NOT_KNOWN, Problem
 from belated.learner.decisions import MakeLearner
 from belated.tunings import Tuning, outstanding_counts
@@ -107,3 +108,14 @@ class Algorithm:
     bound: Callable[[Setting], float | None] = lambda _: None
     fingerprint: str | None = None  # of your own algorithm. Change it with the code (docs/sweeps.md)
     has_lower_bound: bool = True  # False if it sees more than the losses of the arms that it plays
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.name, str) and self.name.strip() and self.name.isprintable()):
+            raise InvalidInput(f"the name of an algorithm must be a text in one line, got {self.name!r}")
+        for field in ("summary", "citation", "needs"):
+            if not isinstance(getattr(self, field), str):
+                raise InvalidInput(f"{self.name}: {field} must be a text, got {getattr(self, field)!r:.80}")
+        for field in ("player", "bound"):
+            if not callable(getattr(self, field)):
+                what = f"{field} must be a function of a lab.Setting, got {getattr(self, field)!r:.80}"
+                raise InvalidInput(f"{self.name}: {what}")

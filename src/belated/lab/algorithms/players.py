@@ -48,9 +48,18 @@ class Given:
     settings: tuple[tuple[str, Any], ...] = ()
 
     def __call__(self, setting: Setting) -> Player:
-        what = self.what.load() if isinstance(self.what, Source) else self.what
-        player = prepared(what, dict(self.settings), setting)
+        player = self.alone(setting)
         return player if isinstance(player, Tuning | Game) else self.apart(player)
+
+    def alone(self, setting: Setting) -> Player:
+        """The same, without a look at other games."""
+        what = self.what.load() if isinstance(self.what, Source) else self.what
+        return prepared(what, dict(self.settings), setting)
+
+    @property
+    def is_learner(self) -> bool:
+        """Whether a learner was given, and not what makes one."""
+        return not isinstance(self.code, type) and hasattr(self.code, "ask")
 
     @property
     def code(self) -> Any:
@@ -133,13 +142,17 @@ def kind_of(name: str, player: Player) -> Callable[..., Any]:
     return type(made)
 
 
+def settings_of_ftrl(learner: FTRL[Any]) -> dict[str, Any]:
+    """What makes a learner like this one, apart from its arms and its seed."""
+    status = learner.status
+    return {name: getattr(status, name) for name in ("tuning", "refresh", "provisional", "floor")}
+
+
 def _again(learner: Any) -> Callable[[int, int], Any]:
-    """Makes new learners like one that has not played yet."""
-    if isinstance(learner, FTRL):
-        state = learner.status
-        return lambda n_arms, seed: FTRL(
-            n_arms, state.tuning, seed=seed, refresh=state.refresh, provisional=state.provisional
-        )
+    """Makes new learners like one that has not played yet. A subclass of FTRL may have anything else inside."""
+    if type(learner) is FTRL:
+        settings = settings_of_ftrl(learner)
+        return lambda n_arms, seed: FTRL(n_arms, seed=seed, **settings)
     return lambda _n_arms, _seed: copy.deepcopy(learner)
 
 
@@ -153,7 +166,7 @@ def as_algorithm(player: Any, name: str | None = None) -> Algorithm:
     check(player)
     given = Given(player)
     summary = (inspect.getdoc(player) or "").partition("\n")[0]
-    return Algorithm(name or name_of(player), summary, "-", "-", "-", given, given.bound)
+    return Algorithm(name_of(player) if name is None else name, summary, "-", "-", "-", given, given.bound)
 
 
 def check(player: Any) -> None:
@@ -217,7 +230,7 @@ def check_games(algorithm: Algorithm, n_arms: int, n_seeds: int) -> None:
     own = getattr(learner, "n_arms", n_arms)
     if own != n_arms:
         raise InvalidInput(f"the learner has {own} arms, but the problem has {n_arms}")
-    if n_seeds > 1 and not isinstance(learner, FTRL):
+    if n_seeds > 1 and type(learner) is not FTRL:
         raise InvalidInput(
             f"{learner!r:.100} cannot be given a new seed, so every game would have the same random numbers. {FIX}"
         )
@@ -227,7 +240,7 @@ def name_of(player: Any) -> str:
     """A short name for what was given."""
     if isinstance(player, Tuning):
         return _name_of_tuning(player)
-    if isinstance(player, FTRL):
+    if type(player) is FTRL:
         return f"FTRL({_name_of_tuning(player.status.tuning)})"
     called = getattr(player, "__name__", None) or type(player).__name__
     return "function" if called == "<lambda>" else str(called)

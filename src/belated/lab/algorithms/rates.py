@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from belated import baselines, bounds
-from belated.baselines import constant_rate, explore_then_commit, mixed_exp3, patient_bandits, skipper
+from belated.baselines import constant_rate, epsilon_greedy, explore_then_commit, mixed_exp3, patient_bandits, skipper
 from belated.lab.algorithms.algorithm import Player, Setting
 from belated.lab.problems.bernoulli import Bernoulli
 from belated.lab.problems.shuffled import Shuffled
@@ -88,10 +88,21 @@ def make_skipper(setting: Setting) -> Player:
     return lambda k, seed: baselines.Skipper(k, beta, lambda k, seed: FTRL(k, Exp3(eta), seed=seed), seed=seed)
 
 
+def smallest_gap(setting: Setting) -> float:
+    """The smallest gap if there is one, and otherwise 0.1."""
+    return min(gaps(setting) or [0.1], key=lambda one: one or math.inf)
+
+
 def make_epsilon_greedy(setting: Setting) -> Player:
-    """Epsilon-greedy with the smallest gap if there is one, and otherwise with 0.1."""
-    gap = min(gaps(setting) or [0.1], key=lambda one: one or math.inf)
+    """Epsilon-greedy with the smallest gap."""
+    gap = smallest_gap(setting)
     return lambda k, seed: baselines.EpsilonGreedy(k, gap=gap, seed=seed)
+
+
+def bound_epsilon_greedy(setting: Setting) -> float | None:
+    """The bound for the gaps and the delays of the game."""
+    known = gaps(setting)
+    return None if known is None else epsilon_greedy.bound(known, setting.delays, smallest_gap(setting))
 
 
 def make_explore_then_commit(setting: Setting) -> Player:

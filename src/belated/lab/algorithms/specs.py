@@ -64,8 +64,6 @@ def named(name: str, player: Any) -> Algorithm:
     >>> named("hasty", Shadow(switch_threshold=0.1)).name
     'hasty'
     """
-    if not (isinstance(name, str) and name.strip() and name.isprintable()):
-        raise InvalidInput(f"the name of an algorithm must be a text in one line, got {name!r}")
     return as_algorithm(find(player) if isinstance(player, str) else player, name)
 
 

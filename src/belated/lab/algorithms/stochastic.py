@@ -38,8 +38,9 @@ STOCHASTIC = (
         "the least mean of what has been observed, and some uniform play that fades",
         "Auer, Cesa-Bianchi & Fischer 2002",
         "stochastic losses, the gap",
-        "recalled",
+        "derived",
         rates.make_epsilon_greedy,
+        rates.bound_epsilon_greedy,
     ),
     Algorithm(
         "explore-then-commit",

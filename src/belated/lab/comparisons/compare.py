@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from belated.errors import UnfinishedWarning
+from belated.errors import RepeatWarning, UnfinishedWarning
 from belated.lab.comparisons import dask_games, sweep
 from belated.lab.comparisons.comparison import Comparison, as_comparison
 from belated.lab.comparisons.results import Results
@@ -30,7 +30,8 @@ def compare(
     every finished game is kept there at once and is not played again. `tell` gets a message about games that were kept.
 
     After Ctrl-C the results contain the algorithms that finished all seeds, and an UnfinishedWarning names the others.
-    A MismatchWarning names a learner whose distribution does not fit the arms that it draws.
+    A MismatchWarning names a learner whose distribution does not fit the arms that it draws, and a RepeatWarning one
+    whose seed does not give the same game again.
 
     >>> from belated import lab
     >>> wanted = lab.Comparison(("tsallis-inf", "zs20-simple"), "wave", "fixed:d=20", arms=4, rounds=800, seeds=2)
@@ -51,4 +52,5 @@ def compare(
         lacking = f"The results lack {', '.join(results.unfinished)}, because not all of its seeds are finished"
         warnings.warn(f"interrupted. {lacking}", UnfinishedWarning, stacklevel=2)
     warn_of(results.warnings)
+    warn_of(results.unrepeatable, RepeatWarning)
     return results

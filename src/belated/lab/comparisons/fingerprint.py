@@ -16,7 +16,7 @@ import numpy as np
 import belated as package
 from belated.errors import InvalidInput
 from belated.lab.algorithms import BY_NAME, Algorithm
-from belated.lab.algorithms.players import Given, Source
+from belated.lab.algorithms.players import Given, Source, settings_of_ftrl
 from belated.lab.problems.reacting import Reacting
 from belated.learner.ftrl import FTRL
 
@@ -90,9 +90,8 @@ def _given(value: Any) -> Any:
     """A player that the caller gave. One from a file or a package is known by its source."""
     if isinstance(value, Source):
         return [type(value).__name__, value.fingerprint]
-    if isinstance(value, FTRL):
-        status = value.status
-        return ["FTRL", _described(status.tuning), status.refresh, _described(status.provisional)]
+    if type(value) is FTRL:
+        return ["FTRL", _described(settings_of_ftrl(value))]
     if isinstance(value, type | FunctionType):
         name, mark = f"{value.__module__}.{value.__qualname__}", getattr(value, "fingerprint", None)
         is_ours = name.startswith("belated.") and "<" not in name

@@ -13,7 +13,7 @@ from belated.errors import StoreError
 from belated.lab.games.curves import Played
 
 DIGEST_BYTES = 32
-N_NUMBERS = 4  # of a game, before what it has at each checkpoint
+N_NUMBERS = 5  # of a game, before what it has at each checkpoint
 
 
 class FinishedGame(NamedTuple):
@@ -32,8 +32,8 @@ def path_of(folder: Path, key: str) -> Path:
 
 def write(folder: Path, key: str, game: FinishedGame) -> None:
     """Keep a game. The file gets its name only when it is complete."""
-    *regrets, arms, evidence = game.played
-    numbers = np.array([game.seconds, evidence, game.bound, game.lower], np.float64)  # None becomes NaN
+    *regrets, arms, evidence, is_repeatable, _ = game.played
+    numbers = np.array([game.seconds, evidence, is_repeatable, game.bound, game.lower], np.float64)  # None becomes NaN
     content = np.concatenate([numbers, *regrets]).astype("<f8").tobytes() + arms.astype("<i4").tobytes()
     path = path_of(folder, key)
     partial = path.with_name(f"{key}.{os.getpid()}-{threading.get_ident()}.partial")
@@ -61,10 +61,10 @@ def read(folder: Path, key: str, n_checkpoints: int, n_arms: int) -> FinishedGam
         return None
     numbers = np.frombuffer(content, "<f8", n_floats).astype(np.float64)
     arms = np.frombuffer(content, "<i4", offset=8 * n_floats).astype(np.int32).reshape(n_checkpoints, n_arms)
-    seconds, evidence, *bounds = numbers[:N_NUMBERS].tolist()
+    seconds, evidence, is_repeatable, *bounds = numbers[:N_NUMBERS].tolist()
     bound, lower = (None if math.isnan(one) else one for one in bounds)
     expected, suffered, pseudo, dynamic = numbers[N_NUMBERS:].reshape(4, n_checkpoints)
-    played = Played(expected, suffered, pseudo, dynamic, arms, evidence)
+    played = Played(expected, suffered, pseudo, dynamic, arms, evidence, bool(is_repeatable))
     return FinishedGame(played, seconds, bound, lower)
 
 

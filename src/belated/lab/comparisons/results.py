@@ -10,6 +10,7 @@ from belated.lab.comparisons import figure, frames, tables
 from belated.lab.comparisons.comparison import Comparison
 from belated.lab.comparisons.differences import Difference, differences_of
 from belated.lab.comparisons.row import Row
+from belated.lab.games import repeating
 from belated.lab.games.curves import Measure
 from belated.lab.games.mismatch import warning_of
 
@@ -58,6 +59,11 @@ class Results:
     def warnings(self) -> list[str]:
         """What to say of each algorithm whose expected regret means nothing. Tables mark it with `!`."""
         return [warning_of(row.algorithm.name) for row in self.rows if row.curves.is_suspicious]
+
+    @property
+    def unrepeatable(self) -> list[str]:
+        """What to say of each algorithm whose games its seeds do not give again."""
+        return [repeating.warning_of(row.algorithm.name) for row in self.rows if not row.curves.is_repeatable]
 
     def tidy(self) -> Any:
         """All regrets as a polars DataFrame, with one line for each algorithm, seed and checkpoint.

@@ -49,7 +49,8 @@ def play_whole(algorithm: Algorithm, problem: Problem, seed: int, watch: Watch =
     (played, seconds), setting = play_game(algorithm, problem, seed, default_checkpoints(problem.n_rounds), watch)
     if not problem.is_fixed:  # bounds are proven for such problems
         return FinishedGame(played, seconds, None, None)
-    lower = _lower_bound(problem.n_arms, setting.drawn_delays) if algorithm.has_lower_bound else None
+    is_bounded = algorithm.has_lower_bound and not played.saw_all
+    lower = _lower_bound(problem.n_arms, setting.drawn_delays) if is_bounded else None
     return FinishedGame(played, seconds, _bound(algorithm, setting), lower)
 
 

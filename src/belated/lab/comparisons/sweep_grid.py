@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from belated.errors import UnfinishedWarning
+from belated.errors import RepeatWarning, UnfinishedWarning
 from belated.lab.comparisons import dask_games
 from belated.lab.comparisons import sweep as games
 from belated.lab.comparisons.grid import as_grid
@@ -32,7 +32,7 @@ def sweep(
     The games are played as by `compare`, by threads or on a Dask `client`. With a `folder`, every finished game is kept
     there at once and is not played again. After Ctrl-C the results contain what finished all seeds, and an
     UnfinishedWarning says how much is missing. A MismatchWarning names a learner whose distribution does not fit the
-    arms that it draws.
+    arms that it draws, and a RepeatWarning one whose seed does not give the same game again.
 
     >>> from belated import lab
     >>> grid = {"losses": "bernoulli:gap={gap}", "gap": [0.1, 0.2], "delays": ["none", "fixed:d=20"]}
@@ -53,4 +53,5 @@ def sweep(
         what = f"interrupted. The results lack {unfinished} of {lines} algorithms on a problem"
         warnings.warn(what, UnfinishedWarning, stacklevel=2)
     warn_of(warning for one in results for warning in one.warnings)
+    warn_of((warning for one in results for warning in one.unrepeatable), RepeatWarning)
     return SweepResults(points, results)

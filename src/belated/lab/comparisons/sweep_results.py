@@ -1,26 +1,20 @@
 """The results of a sweep, as one tidy table."""
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
 from belated.folders import make_folder
-from belated.lab.algorithms import Algorithm
-from belated.lab.algorithms.players import Given
 from belated.lab.comparisons import frames
+from belated.lab.comparisons.columns import labels, settings_of
 from belated.lab.comparisons.grid import Point
 from belated.lab.comparisons.results import Results
 from belated.lab.comparisons.row import Row
 from belated.lab.comparisons.tables import name_of, ratio_of, short
-from belated.lab.problems.delays import Delays
-from belated.lab.problems.feedback import Feedback
-from belated.lab.problems.losses import Losses
-from belated.lab.problems.reacting import Reacting
-from belated.tunings import Tuning
 
 FILES = ("sweep.csv", "sweep.parquet")
 HEADINGS = ("losses", "delays", "k", "n", "algorithm", "regret", "+-", "pseudo-regret", "+-", "bound", "/ lower")
@@ -38,6 +32,12 @@ class SweepResults:
     def is_whole(self) -> bool:
         """Whether all games are finished."""
         return all(results.is_whole for results in self.results)
+
+    @cached_property
+    def _labels(self) -> dict[int, str]:
+        """The text of each rule, by its id."""
+        comparisons = [point.comparison for point in self.points]
+        return labels([one.losses for one in comparisons]) | labels([one.delays for one in comparisons])
 
     def tidy(self) -> Any:
         """A polars DataFrame with a line for each problem, algorithm, seed and checkpoint, and a column for all else.
@@ -67,7 +67,8 @@ class SweepResults:
         lines = []
         for results in self.results:
             what = results.comparison
-            problem = (str(what.losses), str(what.delays), str(what.arms), f"{what.rounds:,}")
+            losses, delays = self._labels[id(what.losses)], self._labels[id(what.delays)]
+            problem = (losses, delays, str(what.arms), f"{what.rounds:,}")
             for row in results.rows:
                 numbers = (row.regret, row.interval, row.pseudo, row.pseudo_interval, row.bound)
                 lines.append((*problem, name_of(row), *map(short, numbers), ratio_of(row)))
@@ -93,20 +94,19 @@ class SweepResults:
                     row,
                     {
                         "problem": {
-                            "losses": str(what.losses),
-                            "delays": str(what.delays),
+                            "losses": self._labels[id(what.losses)],
+                            "delays": self._labels[id(what.delays)],
                             "arms": what.arms,
                             "rounds": what.rounds,
                         },
                         "parameters": dict(values),
-                        "losses": _settings("losses", problem.losses),
-                        "delays": _settings("delays", problem.delays),
-                        "algorithm": {"algorithm": row.algorithm.name} | _settings("algorithm", player),
+                        "losses": settings_of("losses", problem.losses),
+                        "delays": settings_of("delays", problem.delays),
+                        "algorithm": {"algorithm": row.algorithm.name} | settings_of("algorithm", player),
                     },
                 )
 
 
-RULES = (Losses, Reacting, Delays, Feedback, Tuning)
 GROUPS = ("problem", "parameters", "losses", "delays", "algorithm")
 
 
@@ -118,45 +118,6 @@ def _of_games(row: Row) -> dict[str, Any]:
         "lower_bound": np.repeat(np.array([game.lower for game in row.games], np.float64), points),
         "seconds": np.repeat([game.seconds for game in row.games], points),
     }
-
-
-def _settings(prefix: str, what: Any) -> dict[str, Any]:
-    """The settings of a rule or a tuning that are plain values. Those of a rule inside it count too.
-
-    A player under another name has the settings of what it stands for.
-    """
-    if isinstance(what, Algorithm) and isinstance(what.player, Given):
-        given = what.player
-        return _settings(prefix, given.what) | {f"{prefix}_{name}": value for name, value in given.settings}
-    if isinstance(what, str):
-        return {f"{prefix}_{name}": value for name, value in _written(what).items()}
-    found: dict[str, Any] = {}
-    is_ours = isinstance(what, RULES) and dataclasses.is_dataclass(what)
-    for field in dataclasses.fields(what) if is_ours else ():
-        value = getattr(what, field.name)
-        if isinstance(value, RULES):
-            found = _settings(prefix, value) | found
-        elif isinstance(value, bool | int | float | str):
-            found[f"{prefix}_{field.name}"] = value
-    return found
-
-
-def _written(text: str) -> dict[str, Any]:
-    """The settings at the end of an algorithm's text, such as `shadow:scale=2`."""
-    settings = text.rpartition(":")[2]
-    pairs = [one.partition("=") for one in settings.split(",")] if "=" in settings else []
-    return {name.strip(): _number(value) for name, _, value in pairs}
-
-
-def _number(text: str) -> Any:
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 def _constant(name: str, value: Any) -> Any:

@@ -33,6 +33,8 @@ class Played(NamedTuple):
     dynamic: Floats
     arms: Counts  # a row for each checkpoint, a column for each arm
     evidence: float = 0.0
+    is_repeatable: bool = True  # a new learner with the same seed plays the same arms (games/repeating.py)
+    saw_all: bool = False  # the losses of all arms, so the lower bound does not hold for it
 
 
 @final
@@ -60,6 +62,7 @@ class Curves:
     seconds: float
     is_whole: bool = True  # False after Ctrl-C, when only the finished seeds are here
     evidence: Floats | None = None  # of each game that the distribution does not fit the draws (games/mismatch.py)
+    is_repeatable: bool = True  # False if a new learner with the same seed plays other arms (games/repeating.py)
 
     @property
     def mean(self) -> Floats:
@@ -109,13 +112,17 @@ def curves_of(
     seeds: Sequence[int], at: Integers, games: Sequence[Played], seconds: float, *, is_whole: bool = True
 ) -> Curves:
     """The curves of several games with the same checkpoints."""
-    expected, suffered, pseudo, dynamic, arms, evidence = map(np.array, zip(*games, strict=True))
-    return Curves(np.array(seeds), at, expected, suffered, pseudo, dynamic, arms, seconds, is_whole, evidence)
+    *regrets, arms, evidence, same, _ = map(np.array, zip(*games, strict=True))
+    expected, suffered, pseudo, dynamic = regrets
+    return Curves(
+        np.array(seeds), at, expected, suffered, pseudo, dynamic, arms, seconds, is_whole, evidence, bool(same.all())
+    )
 
 
 def default_checkpoints(n_rounds: int, count: int = 50) -> Integers:
     """Up to 2 `count` rounds from 1 to n, evenly spaced on a logarithmic and on a linear scale."""
-    spaced = np.append(np.geomspace(1, n_rounds, count), np.linspace(1, n_rounds, count))
+    n, points = whole_number("n_rounds", n_rounds, 1), whole_number("count", count, 1)
+    spaced = np.append(np.geomspace(1, n, points), np.linspace(1, n, points))
     return np.unique(np.round(spaced).astype(np.int64))
 
 

@@ -33,24 +33,29 @@ class Guarded:
             self.learner: Any = make(n_arms, seed)
         except BelatedError:  # says what is wrong
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self.failure(error, "it could not be made") from error
         check_plain(self.learner, "a game")
-        self.needs_delay = getattr(self.learner, "needs_delay", False)
-        self.feedback = getattr(self.learner, "feedback", "loss")
-        self.check_learner()
-        self.has_distribution = hasattr(self.learner, "distribution")
+        try:
+            self.needs_delay = bool(getattr(self.learner, "needs_delay", False))
+            self.feedback = getattr(self.learner, "feedback", "loss")
+            self.has_distribution = hasattr(self.learner, "distribution")
+            self.check_learner()
+        except BelatedError:  # says what is wrong
+            raise
+        except Exception as error:
+            raise self.failure(error, "its attributes cannot be read") from error
         self.difference = self.variance = 0.0  # of the expected and the suffered losses so far
 
     def check_learner(self) -> None:
         """Refuse what cannot play this game."""
-        if self.feedback not in list(TELLS):  # it may be anything
+        if not (isinstance(self.feedback, str) and self.feedback in TELLS):
             raise self.refusal(f"its feedback must be one of {', '.join(TELLS)}, got {self.feedback!r}")
         for method in ("ask", TELLS[self.feedback]):
             if not callable(getattr(self.learner, method, None)):
                 raise self.refusal(f"it has no method {method} (docs/players.md)")
         n_arms = getattr(self.learner, "n_arms", self.n_arms)
-        if n_arms != self.n_arms:
+        if not bool(n_arms == self.n_arms):
             raise self.refusal(f"the learner has {n_arms!r} arms, but the problem has {self.n_arms}")
 
     def refusal(self, what: str) -> InvalidInput:
@@ -58,7 +63,7 @@ class Guarded:
         where = f", round {self.t + 1}" if self.has_begun else ""
         return InvalidInput(f"{self.name}, seed {self.seed}{where}: {what}")
 
-    def failure(self, error: Exception, what: str) -> GameError:
+    def failure(self, error: BaseException, what: str) -> GameError:
         """The error for a learner that fails."""
         return GameError(f"{self.name}, seed {self.seed}: {what} ({type(error).__name__}: {error})")
 
@@ -78,7 +83,7 @@ class Guarded:
         try:
             x: Any = self.learner.distribution(*known) if self.has_distribution else None
             decision = self.learner.ask(*known)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self.failure(error, f"it failed to decide round {self.t + 1}") from error
         if self.x is not None:
             try:
@@ -137,7 +142,7 @@ class Guarded:
             tell = self.learner.tell_vector if self.feedback == "vector" else self.learner.tell
             for round, report in reports:
                 tell(round, report)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self.failure(error, f"it failed to take a report at the end of round {self.t}") from error
 
     def weigh(self, losses: Floats) -> tuple[Floats, Floats]:

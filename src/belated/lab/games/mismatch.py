@@ -43,7 +43,7 @@ def warning_of(name: str) -> str:
     )
 
 
-def warn_of(messages: Iterable[str]) -> None:
+def warn_of(messages: Iterable[str], kind: type[Warning] = MismatchWarning) -> None:
     """Warn the caller of the caller, once with each message."""
     for message in dict.fromkeys(messages):
-        warnings.warn(message, MismatchWarning, stacklevel=3)
+        warnings.warn(message, kind, stacklevel=3)

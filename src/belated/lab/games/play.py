@@ -12,20 +12,21 @@ import numpy as np
 
 from belated import kernels
 from belated.arrays import Floats, Integers
-from belated.errors import BelatedError, GameError, InvalidInput, UnfinishedWarning
+from belated.errors import BelatedError, GameError, InvalidInput, RepeatWarning, UnfinishedWarning
 from belated.lab.algorithms import Algorithm, Game, Player, Setting, resolve, setting_of
 from belated.lab.algorithms.players import Given, check_games
-from belated.lab.games import worlds
+from belated.lab.games import repeating, worlds
 from belated.lab.games.compiled import Compiled, CompiledMeans, CompiledShadow
 from belated.lab.games.curves import Curves, Played, as_checkpoints, curves_of, follow
 from belated.lab.games.interpreted import Driver
 from belated.lab.games.mismatch import warn_of, warning_of
+from belated.lab.games.own_game import OwnGame
 from belated.lab.games.seeds import as_seeds
 from belated.lab.games.shared_randomness import watched_randomness
 from belated.lab.games.threads import run_all, watched
 from belated.lab.problems.delays import NoDelay
 from belated.lab.problems.losses import Deterministic, Wave
-from belated.lab.problems.problem import Problem
+from belated.lab.problems.problem import Problem, as_problem
 from belated.lab.problems.reproducible import reproducible
 from belated.learner.decisions import Learner, MakeLearner
 from belated.learner.ftrl import FTRL
@@ -53,7 +54,7 @@ def play(
 
     The results do not depend on `workers`, the number of threads. Ctrl-C keeps the seeds that are finished, and
     an UnfinishedWarning says how many. A MismatchWarning says that a learner's distribution does not fit the arms that
-    it draws, and a SharedRandomnessWarning that no seed gives the same games again.
+    it draws. A RepeatWarning or a SharedRandomnessWarning says that no seed gives the same games again.
 
     >>> from belated import lab
     >>> from belated.tunings import Shadow
@@ -64,7 +65,7 @@ def play(
     >>> curves.expected.shape  # a row for each seed, a column for each checkpoint
     (4, 2)
     """
-    at, numbers = as_checkpoints(checkpoints, problem.n_rounds), as_seeds(seeds)
+    at, numbers = as_checkpoints(checkpoints, as_problem(problem).n_rounds), as_seeds(seeds)
     algorithm = resolve(player)
     if isinstance(player, str | Algorithm) and problem.n_arms == 1:
         raise InvalidInput("with one arm there is nothing to compare. n_arms must be at least 2")
@@ -88,6 +89,8 @@ def play(
         warnings.warn(f"{algorithm.name}: interrupted. The curves have only {done}", UnfinishedWarning, stacklevel=2)
     if curves.is_suspicious:
         warn_of([warning_of(algorithm.name)])
+    if not curves.is_repeatable:
+        warn_of([repeating.warning_of(algorithm.name)], RepeatWarning)
     return curves
 
 
@@ -98,26 +101,46 @@ def play_game(
 
     The game draws its delays once, into the setting. Everything else about the game takes them from there.
     """
-    is_world = not problem.is_fixed
-    if is_world:
+    if not problem.is_fixed:
         worlds.warm_up()
+    if isinstance(algorithm.player, Given):
+        _ = algorithm.player.code  # on Dask this runs a file, or imports a package, which is no part of the game
     started = time.thread_time()
     setting = setting_of(problem, seed)
-    player = player_of(algorithm, setting)
-    means = problem.mean_blocks(seed, setting.drawn_delays)
-    if is_world:
-        game, blocks = worlds.game_of(player, problem, seed, algorithm.name)
-        blocks = reproducible(problem, seed, setting.drawn_delays, blocks)
-    else:
-        game = game_of(algorithm, player, setting)
-        blocks = reproducible(problem, seed, setting.drawn_delays, setting.loss_blocks())
-        blocks = slices(blocks) if isinstance(game, Driver) else blocks
-    if isinstance(problem.losses, Deterministic) and not is_world:  # its losses are their own means
+    game, blocks = begin(algorithm, player_of(algorithm, setting), setting)
+    means, opening = problem.mean_blocks(seed, setting.drawn_delays), list[Floats]()
+    is_checked = isinstance(game, Driver | worlds.StepDriver) and repeating.is_of_your_own(algorithm)
+    blocks = repeating.kept(blocks, opening) if is_checked else blocks
+    if isinstance(problem.losses, Deterministic) and problem.is_fixed:  # its losses are their own means
         blocks, means = tee(blocks)
     played = follow(game, watch(blocks), means, problem.n_arms, at)
-    if isinstance(game, Driver | worlds.StepDriver):
+    seconds = time.thread_time() - started
+    if isinstance(game, OwnGame | Driver | worlds.StepDriver):
         played = played._replace(evidence=game.log_evidence)
-    return (played, time.thread_time() - started), setting
+    if isinstance(game, Driver):
+        played = played._replace(saw_all=game.guarded.feedback == "vector")
+    if is_checked:
+        is_same = repeating.is_repeatable(algorithm, game, opening, lambda: begin_again(algorithm, setting))
+        played = played._replace(is_repeatable=is_same)
+    return (played, seconds), setting
+
+
+def begin(algorithm: Algorithm, player: Player, setting: Setting) -> tuple[Game, Iterator[Floats]]:
+    """A game, and the blocks of losses that it plays. If losses react, the game itself fills the blocks in."""
+    problem, seed = setting.problem, setting.seed
+    if problem.is_fixed:
+        game = game_of(algorithm, player, setting)
+        blocks = reproducible(problem, seed, setting.drawn_delays, setting.loss_blocks())
+        return game, slices(blocks) if isinstance(game, Driver) else blocks
+    game, blocks = worlds.game_of(player, problem, seed, algorithm.name)
+    return game, reproducible(problem, seed, setting.drawn_delays, blocks)
+
+
+def begin_again(algorithm: Algorithm, setting: Setting) -> Game:
+    """Another game with the same seed. Its learner may share something with the first one."""
+    given = algorithm.player
+    player = given.alone(setting) if isinstance(given, Given) else player_of(algorithm, setting)
+    return begin(algorithm, player, setting)[0]
 
 
 def check_players(algorithms: Sequence[Algorithm], problem: Problem, seed: int) -> None:
@@ -160,7 +183,7 @@ def game_of(algorithm: Algorithm, player: Player, setting: Setting) -> Game:
     problem, delays, seed = setting.problem, setting.drawn_delays, setting.seed
     if isinstance(player, Means) and problem.n_arms > 1:
         return CompiledMeans(player, problem, delays, seed)
-    if isinstance(player, Shadow):
+    if isinstance(player, Shadow) and problem.n_arms > 1:
         return CompiledShadow(player, problem, delays, seed)
     if isinstance(player, Tuning):
         try:
@@ -170,7 +193,9 @@ def game_of(algorithm: Algorithm, player: Player, setting: Setting) -> Game:
         except Exception as error:
             what = f"{algorithm.name}, seed {seed}: its rates failed ({type(error).__name__}: {error})"
             raise GameError(what) from error
-    return player if isinstance(player, Game) else Driver(player, problem, delays, seed, algorithm.name)
+    if isinstance(player, Game):
+        return OwnGame(player, problem.n_arms, problem.n_rounds, seed, algorithm.name)
+    return Driver(player, problem, delays, seed, algorithm.name)
 
 
 def slices(blocks: Iterator[Floats], rows: int = 1000) -> Iterator[Floats]:

@@ -5,6 +5,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
 
+from belated.errors import InvalidInput
 from belated.lab.plans.games import GameEndings, play
 from belated.lab.plans.results import RUNNING, STOPPED, PlanResults, PlanRow
 from belated.lab.plans.settings import PlanSettings
@@ -23,6 +24,8 @@ def plan(settings: PlanSettings, *, workers: int = 1) -> PlanResults:
     >>> [(row.player, row.right, row.undecided) for row in lab.plan(wanted).rows]
     [('uniform', 1.0, 0.0)]
     """
+    if not isinstance(settings, PlanSettings):
+        raise InvalidInput(f"give a lab.PlanSettings, got {settings!r:.80}")
     wanted = whole_number("workers", workers, 1)
     tasks = [(settings, player, game) for game in range(settings.games) for player in settings.players]
     played: dict[str, list[GameEndings]] = {player: [] for player in settings.players}

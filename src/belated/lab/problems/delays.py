@@ -12,6 +12,7 @@ import numpy as np
 
 from belated.arrays import Integers
 from belated.errors import InvalidInput
+from belated.lab.problems.texts import text_of
 from belated.scalars import as_float
 from belated.validation import as_delays, positive_number, whole_number
 
@@ -20,6 +21,9 @@ NEVER = 2**31 - 1
 
 class Delays(ABC):
     """A rule for the delays of a game."""
+
+    def __repr__(self) -> str:
+        return text_of(self)
 
     @abstractmethod
     def draw(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Integers:

@@ -15,10 +15,11 @@ from belated.lab.problems.losses import flip
 from belated.lab.problems.problem import Problem
 from belated.lab.problems.reacting import Reacting
 from belated.lab.problems.steps import Step, StepGame
+from belated.lab.problems.texts import text_of_code
 from belated.learner.decisions import MakeLearner
 from belated.learner.ftrl import FTRL
 from belated.tunings import Tuning
-from belated.validation import as_numbers, whole_number
+from belated.validation import as_numbers, truth, whole_number
 
 
 @final
@@ -56,6 +57,7 @@ class Duel:
         object.__setattr__(self, "second", second)
         object.__setattr__(self, "second_delays", self.second_delays or self.delays)
         whole_number("n_rounds", self.n_rounds, 1)
+        truth("coins", self.coins)
 
     @property
     def turned(self) -> "Duel":
@@ -68,13 +70,17 @@ class Duel:
         """A game that is played a round at a time."""
         return DuelGame(self, whole_number("seed", seed, 0))
 
-    def against(self, opponent: Tuning | MakeLearner) -> Problem:
+    def against(self, opponent: Tuning | type[Any] | MakeLearner) -> Problem:
         """The game of the first learner against an opponent, as a problem for `lab.play`.
 
-        The opponent is a tuning, or a function of the number of arms and a seed that makes a learner.
+        The opponent is a tuning, a class of learners, or a function of the number of arms and a seed that makes one.
         """
-        if not (isinstance(opponent, Tuning) or callable(opponent)):
-            raise InvalidInput(f"an opponent must be a tuning or a function that makes a learner, got {opponent!r:.80}")
+        is_tuning = isinstance(opponent, type) and issubclass(opponent, Tuning)
+        if is_tuning or not (isinstance(opponent, Tuning) or callable(opponent)):
+            raise InvalidInput(
+                "an opponent must be a tuning such as Tsallis(), a class of learners, or a function (n_arms, seed) "
+                f"that makes a learner, got {opponent!r:.80}"
+            )
         return Problem(Reacting(_Against(self, opponent)), self.delays, len(np.asarray(self.first)), self.n_rounds)
 
     def side(self, number: int, arms: list[int]) -> Problem:
@@ -128,7 +134,7 @@ def other_seed(seed: int) -> int:
 class _Against:
     """A reacting rule with an opponent inside."""
 
-    def __init__(self, duel: Duel, opponent: Tuning | MakeLearner) -> None:
+    def __init__(self, duel: Duel, opponent: Tuning | type[Any] | MakeLearner) -> None:
         self.duel, self.opponent = duel, opponent
 
     def __call__(self, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Generator[Floats, int, None]:
@@ -142,10 +148,14 @@ class _Against:
             for report in game.step(arm).reports:
                 opponent.tell(report.round, report.loss)
 
+    def __repr__(self) -> str:
+        return f"against {text_of_code(self.opponent)}"
+
     def _made(self, n_arms: int, seed: int) -> Any:
-        if isinstance(self.opponent, Tuning):
-            return FTRL(n_arms, self.opponent, seed=seed)
-        return self.opponent(n_arms, seed)
+        make: Any = self.opponent
+        if isinstance(make, Tuning):
+            return FTRL(n_arms, make, seed=seed)
+        return make(n_arms, seed=seed) if isinstance(make, type) else make(n_arms, seed)
 
 
 def _losses(given: Any) -> Floats:

@@ -15,6 +15,7 @@ import numpy as np
 from belated.arrays import Floats, Integers
 from belated.errors import InvalidInput
 from belated.lab.problems.delays import NEVER, Delays
+from belated.lab.problems.texts import text_of
 from belated.scalars import as_float
 from belated.validation import as_delays, whole_number
 
@@ -30,6 +31,9 @@ class Reports(NamedTuple):
 
 class Feedback(ABC):
     """A rule for when each loss is reported, and as what. Subclass it for a rule of your own."""
+
+    def __repr__(self) -> str:
+        return text_of(self)
 
     @abstractmethod
     def blocks(

@@ -18,7 +18,7 @@ def _read_table(path: Path) -> Any:
     import polars  # noqa: PLC0415  (only files need it)
 
     readers: dict[str, Callable[[Path], Any]] = {
-        ".csv": partial(polars.read_csv, null_values=""),
+        ".csv": partial(polars.read_csv, null_values="", infer_schema_length=None),
         ".parquet": polars.read_parquet,
     }
     if path.suffix not in readers:

@@ -10,15 +10,19 @@ from belated.arrays import Integers
 from belated.errors import InvalidInput
 from belated.lab.problems.delays import NEVER, Delays
 from belated.lab.problems.files import read_column
+from belated.lab.problems.texts import text_of_array
 from belated.validation import as_delays
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GivenDelays(Delays):
     """An array of delays, which is copied. A longer game repeats it."""
 
     values: Integers
+
+    def __repr__(self) -> str:
+        return f"GivenDelays({text_of_array(self.values)})"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", as_delays(self.values).copy())

@@ -11,11 +11,12 @@ from belated.arrays import Floats
 from belated.errors import InvalidInput
 from belated.lab.problems.files import read_matrix
 from belated.lab.problems.losses import Deterministic, spans
+from belated.lab.problems.texts import text_of_array
 from belated.validation import as_numbers
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GivenLosses(Deterministic):
     """A matrix of losses with a row for each round and a column for each arm. The arms stay in their order.
 
@@ -23,6 +24,9 @@ class GivenLosses(Deterministic):
     """
 
     matrix: Floats
+
+    def __repr__(self) -> str:
+        return f"GivenLosses({text_of_array(self.matrix)})"
 
     def __post_init__(self) -> None:
         try:

@@ -15,6 +15,7 @@ import numpy as np
 
 from belated.arrays import Floats
 from belated.errors import InvalidInput
+from belated.lab.problems.texts import text_of
 from belated.scalars import as_float
 from belated.validation import whole_number
 
@@ -23,6 +24,9 @@ BLOCK_CELLS = 2**18  # in a block, which makes 2 MB
 
 class Losses(ABC):
     """A rule for the losses of a game."""
+
+    def __repr__(self) -> str:
+        return text_of(self)
 
     @abstractmethod
     def blocks(self, n_arms: int, n_rounds: int, delay: int, generator: np.random.Generator) -> Iterator[Floats]:

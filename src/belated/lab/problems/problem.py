@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from pathlib import Path
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -48,9 +49,9 @@ class Problem:
 
     def __post_init__(self) -> None:
         if not isinstance(self.losses, Losses | Reacting):
-            raise InvalidInput(f"losses must be a rule such as lab.Bernoulli(), got {self.losses!r:.80}. {TEXTS}")
+            raise _no_rule("losses", "lab.Bernoulli()", self.losses)
         if not isinstance(self.delays, Delays | Feedback):
-            raise InvalidInput(f"delays must be a rule such as lab.Fixed(10), got {self.delays!r:.80}. {TEXTS}")
+            raise _no_rule("delays", "lab.Fixed(10)", self.delays)
         whole_number("n_arms", self.n_arms, 1)
         whole_number("n_rounds", self.n_rounds, 1)
 
@@ -175,6 +176,24 @@ class Problem:
             reported = delays[delays < self.n_rounds]
             typical = int(np.median(reported)) if reported.size else 0
         return typical
+
+
+def _no_rule(what: str, example: str, given: Any) -> InvalidInput:
+    """The error for something that is no rule, with what to write in its place."""
+    fix = TEXTS
+    if isinstance(given, Path):
+        fix = f"A file is lab.{what.title()}File(path)"
+    elif hasattr(given, "__len__") and not isinstance(given, str):
+        fix = f"Numbers of your own are lab.Given{what.title()}(array)"
+    return InvalidInput(f"{what} must be a rule such as {example}, got {given!r:.80}. {fix}")
+
+
+def as_problem(given: Any) -> Problem:
+    """A problem. Refuses anything else, such as a name."""
+    if isinstance(given, Problem):
+        return given
+    fix = "Make one with lab.Problem(losses, delays, n_arms, n_rounds), or with lab.from_literature(name) from a paper"
+    raise InvalidInput(f"a lab.Problem is needed, got {given!r:.80}. {fix}")
 
 
 NOT_KNOWN: Integers = np.zeros(0, np.int64)  # the delays, where they depend on what is played

@@ -9,13 +9,14 @@ from numpy.typing import ArrayLike
 
 from belated.arrays import Floats
 from belated.errors import InvalidInput
+from belated.lab.problems.texts import text_of_code
 from belated.validation import as_numbers
 
 Rule = Callable[[int, int, np.random.Generator], Generator[ArrayLike, int, Any]]
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Reacting:
     """Losses that may depend on the arms played before.
 
@@ -34,6 +35,9 @@ class Reacting:
 
     rule: Rule
     fingerprint: str | None = None  # change it with the code of the rule, to keep games in a folder (docs/sweeps.md)
+
+    def __repr__(self) -> str:
+        return f"Reacting({text_of_code(self.rule)})"
 
     def __post_init__(self) -> None:
         if not callable(self.rule):
