@@ -19,6 +19,14 @@ def change(driven: Driven, values: Any, *add: str, retire: tuple[str, ...] = ())
     return driven.do(ChangeArms("layout", ArmChange(list(add), list(retire), values)))
 
 
+def nested(levels: int) -> dict[str, Any]:
+    """An object with so many levels, half of them lists."""
+    value: Any = {}
+    for level in range(levels - 1, 0, -1):
+        value = {"x": value} if level % 2 else [value]
+    return value  # type: ignore[no-any-return]
+
+
 @pytest.mark.parametrize("snapshot", [False, True])
 def test_values_survive_a_restart(driven: Driven, snapshot: bool) -> None:
     driven.create(values={"a": 1, "b": 2, "c": 3})
@@ -33,6 +41,23 @@ def test_values_survive_a_restart(driven: Driven, snapshot: bool) -> None:
     assert state(driven) == before
     assert driven["layout"].values == expected
     assert verify(driven.engine.journal).problems == []
+
+
+def test_the_largest_values_can_be_kept(driven: Driven) -> None:
+    """What cannot be saved in a snapshot would end all snapshots and archives, and what is too deep all servers."""
+    driven.create("deep", ("a",), values={"a": nested(20)})
+    driven.create(values={"a": 2**64 - 1, "b": -(2**63), "c": 0})
+    before = state(driven)
+    driven.restart(snapshot=True)
+    assert driven.engine.fold.restored == 2
+    assert state(driven) == before
+
+
+def test_an_arm_that_joins_brings_no_value_that_cannot_be_kept(driven: Driven) -> None:
+    driven.create(values={"a": 1, "b": 2, "c": 3})
+    refused = change(driven, {"d": 2**64}, "d")
+    assert "more than 64 bits" in refused.detail
+    assert driven.engine.journal.last() == 1
 
 
 def test_a_snapshot_of_an_older_release_has_no_values(driven: Driven) -> None:
@@ -70,6 +95,10 @@ def test_a_failed_experiment_keeps_its_values(driven: Driven, monkeypatch: pytes
         ({"a": 1, "b": True}, "one kind. That of 'a' is a number, that of 'b' is true or false"),
         ({"a": "1", "b": {}}, "one kind. That of 'a' is a string, that of 'b' is an object"),
         ({"a": "x" * MOST_BYTES, "b": "y"}, "values may have at most 65,536 bytes as JSON, got 65,"),
+        ({"a": 2**64, "b": 1}, "the value of 'a' has a whole number of more than 64 bits. Send it as a string"),
+        ({"a": {}, "b": {"x": [1, -(2**63) - 1]}}, "the value of 'b' has a whole number of more than 64 bits"),
+        ({"a": nested(21), "b": {}}, "the value of 'a' has more than 20 lists and objects inside each other"),
+        ({"a": nested(900), "b": {}}, "the value of 'a' has more than 20 lists and objects inside each other"),
     ],
 )
 def test_values_that_do_not_fit_are_refused(driven: Driven, values: dict[str, Any], message: str) -> None:

@@ -1,6 +1,6 @@
 """Values of arms: what a caller gets for an arm in place of its name, such as true, 12.5 or an object."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -9,6 +9,8 @@ from msgspec import Meta
 from belated.errors import InvalidInput
 
 MOST_BYTES: Final = 65_536  # of all values of an experiment, as JSON
+MOST_LEVELS: Final = 20  # of lists and objects inside each other. Reading a thousand fails, sooner in a deeper call
+SMALLEST, LARGEST = -(2**63), 2**64 - 1  # of a whole number that a snapshot can hold
 Values = Annotated[
     dict[str, str | bool | int | float | dict[str, Any]],
     Meta(
@@ -28,7 +30,9 @@ def check_values(values: Mapping[str, Any], arms: Collection[str], what: str) ->
 
 
 def check_all(values: Mapping[str, Any]) -> None:
-    """Check that all values of an experiment are of one kind and not too long. Raises InvalidInput."""
+    """Check that all values of an experiment are of one kind, and that they can be kept. Raises InvalidInput."""
+    for name, value in values.items():
+        check_kept(name, value)
     kinds = {kind_of(value): name for name, value in values.items()}
     if len(kinds) > 1:
         (one, first), (other, second) = list(kinds.items())[:2]
@@ -36,6 +40,24 @@ def check_all(values: Mapping[str, Any]) -> None:
     size = len(msgspec.json.encode(values))
     if size > MOST_BYTES:
         raise InvalidInput(f"values may have at most {MOST_BYTES:,} bytes as JSON, got {size:,}. Give names of files")
+
+
+def check_kept(name: str, value: Any) -> None:
+    """Check that every release can read a value again, from an entry and from a snapshot. Raises InvalidInput."""
+    level, depth = [value], 0
+    while level:
+        if any(isinstance(one, int) and not SMALLEST <= one <= LARGEST for one in level):
+            raise InvalidInput(f"the value of {name!r} has a whole number of more than 64 bits. Send it as a string")
+        if depth == MOST_LEVELS and any(isinstance(one, dict | list) for one in level):
+            raise InvalidInput(f"the value of {name!r} has more than {MOST_LEVELS} lists and objects inside each other")
+        level, depth = [inner for one in level for inner in inside(one)], depth + 1
+
+
+def inside(value: Any) -> Iterable[Any]:
+    """Return what is in a list or an object."""
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def kind_of(value: Any) -> str:
