@@ -301,6 +301,11 @@ class Service:
         """Whether this server has read of an experiment of this name."""
         return name in self._engine.fold.by_name  # without the lock, for which the event loop would have to wait
 
+    @property
+    def removed_until(self) -> int:
+        """The entry up to which decisions may have been archived or erased. 0 if none were."""
+        return self._engine.removed.until
+
     def revision(self, name: str) -> tuple[int, int, bool] | None:
         """Return what changes whenever an experiment does. None if this server does not know the name."""
         experiment = self._engine.fold.by_name.get(name)
