@@ -1,6 +1,8 @@
 """A subject sees one option, however often and wherever it asks."""
 
+import asyncio
 import hashlib
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +16,18 @@ from belated.serve.archive.archiving import Wanted
 from belated.serve.domain import aliases
 from belated.serve.domain.messages import Decided, OutcomeReport
 from belated.serve.domain.operating import Operation
+from belated.serve.domain.quotas import OpenLimit
 from belated.serve.domain.refusals import Refusal
+from belated.serve.engine.engine import Engine
 from belated.serve.engine.requests import Answers, Ask, Operate, Tell
+from belated.serve.service.service import Service
 from belated.serve.store.copy import copy
-from belated.serve.store.journal import Journal
-from belated.serve.store.removal import loaded
+from belated.serve.store.journal import Journal, Removal
+from belated.serve.store.removal import begin, loaded, put_base
+from belated.serve.store.sqlite.journal import SQLiteJournal
 from belated.serve.store.verify import verify
 from tests.support.engines import Driven, counts, state
+from tests.support.in_process import Caller, visit
 from tests.support.memory_journal import MemoryJournal, MemoryStore
 from tests.support.removals import removed
 
@@ -236,9 +243,10 @@ def test_a_closed_experiment_says_what_to_show(driven: Driven) -> None:
 
 
 def test_a_full_experiment_still_answers_who_was_decided(driven: Driven) -> None:
-    first, _ = ask(driven, ANN)
-    assert driven.do(Ask("layout", subject=BOB, max_open=1)).kind == "too_many"
-    assert driven.do(Ask("layout", subject=ANN, max_open=1)).decisions[0].id == first.id
+    limit = OpenLimit("shop", 1)
+    [first] = driven.do(Ask("layout", subject=ANN, limit=limit)).decisions
+    assert driven.do(Ask("layout", subject=BOB, limit=limit)).kind == "too_many"
+    assert driven.do(Ask("layout", subject=ANN, limit=limit)).decisions[0].id == first.id
 
 
 # -- outcomes by subject -----------------------------------------------------------------------------------------------
@@ -409,3 +417,27 @@ def test_a_subject_whose_first_decision_was_archived_keeps_its_second(driven: Dr
     assert [found.decision.position for found in driven.decisions()] == [1]
     assert ask(driven, ANN) == ask(driven, ANN)
     assert ask(driven, ANN)[0].id == second.id
+
+
+def test_flags_are_evaluated_anew_after_decisions_were_erased(tmp_path: Path) -> None:
+    """The provider keeps what it got while the answer is 304. A report of an erased decision would be refused."""
+
+    async def work(caller: Caller) -> None:
+        await caller.post("/v1/experiments", {"name": "layout", "arms": ["a", "b"]})
+        body = {"context": {"targetingKey": "ann", "flags": ["layout"]}}
+        first = await caller.post("/ofrep/v1/evaluate/flags", body)
+        tag = {"If-None-Match": first.headers["ETag"]}
+        assert (await caller.post("/ofrep/v1/evaluate/flags", body, **tag)).status_code == 304
+        with closing(SQLiteJournal(tmp_path / "belated.db")) as journal:
+            base = put_base(journal, loaded(journal), 1)
+            while service.seq < base.entry:
+                await asyncio.sleep(0.01)
+            begin(journal, base, grace=0.0)
+            list(journal.remove(Removal(base.seq, decisions=(2,))))
+        anew = await caller.post("/ofrep/v1/evaluate/flags", body, **tag)
+        assert anew.status_code == 200
+        ids = [one.json()["flags"][0]["metadata"]["decision_id"] for one in (first, anew)]
+        assert ids[0] != ids[1]
+
+    service = Service(Engine(SQLiteJournal(tmp_path / "belated.db", synchronous="OFF")))
+    visit(service, work)

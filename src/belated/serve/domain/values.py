@@ -1,6 +1,6 @@
 """Values of arms: what a caller gets for an arm in place of its name, such as true, 12.5 or an object."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -9,8 +9,8 @@ from msgspec import Meta
 from belated.errors import InvalidInput
 
 MOST_BYTES: Final = 65_536  # of all values of an experiment, as JSON
-DEEPEST: Final = 50  # objects and lists inside each other
-LEAST, LARGEST = -(2**63), 2**64 - 1  # whole numbers. Snapshots and most languages cannot hold others
+MOST_LEVELS: Final = 20  # of lists and objects inside each other. Reading a thousand fails, sooner in a deeper call
+SMALLEST, LARGEST = -(2**63), 2**64 - 1  # of a whole number that a snapshot can hold
 Values = Annotated[
     dict[str, str | bool | int | float | dict[str, Any]],
     Meta(
@@ -30,33 +30,34 @@ def check_values(values: Mapping[str, Any], arms: Collection[str], what: str) ->
 
 
 def check_all(values: Mapping[str, Any]) -> None:
-    """Check that all values of an experiment are of one kind and not too long. Raises InvalidInput."""
+    """Check that all values of an experiment are of one kind, and that they can be kept. Raises InvalidInput."""
+    for name, value in values.items():
+        check_kept(name, value)
     kinds = {kind_of(value): name for name, value in values.items()}
     if len(kinds) > 1:
         (one, first), (other, second) = list(kinds.items())[:2]
         raise InvalidInput(f"values must be of one kind. That of {first!r} is {one}, that of {second!r} is {other}")
-    for name, value in values.items():
-        _check_parts(name, value)
     size = len(msgspec.json.encode(values))
     if size > MOST_BYTES:
         raise InvalidInput(f"values may have at most {MOST_BYTES:,} bytes as JSON, got {size:,}. Give names of files")
 
 
-def _check_parts(name: str, value: Any) -> None:
-    """Check that every server can keep a value, whatever is inside it. Raises InvalidInput."""
-    parts, depth = [value], 0
-    while parts:
-        if depth > DEEPEST:
-            raise InvalidInput(f"the value of {name!r} has more than {DEEPEST} objects or lists inside each other")
-        for part in parts:
-            if isinstance(part, int) and not LEAST <= part <= LARGEST:
-                raise InvalidInput(
-                    f"the value of {name!r} has a whole number beyond -2^63 or 2^64 - 1. Write it as a string"
-                )
-        containers = [
-            part.values() if isinstance(part, dict) else part for part in parts if isinstance(part, dict | list)
-        ]
-        parts, depth = [part for container in containers for part in container], depth + 1
+def check_kept(name: str, value: Any) -> None:
+    """Check that every release can read a value again, from an entry and from a snapshot. Raises InvalidInput."""
+    level, depth = [value], 0
+    while level:
+        if any(isinstance(one, int) and not SMALLEST <= one <= LARGEST for one in level):
+            raise InvalidInput(f"the value of {name!r} has a whole number of more than 64 bits. Send it as a string")
+        if depth == MOST_LEVELS and any(isinstance(one, dict | list) for one in level):
+            raise InvalidInput(f"the value of {name!r} has more than {MOST_LEVELS} lists and objects inside each other")
+        level, depth = [inner for one in level for inner in inside(one)], depth + 1
+
+
+def inside(value: Any) -> Iterable[Any]:
+    """Return what is in a list or an object."""
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def kind_of(value: Any) -> str:

@@ -40,15 +40,14 @@ class Asking:
         waiting: dict[int, list[tuple[int, Ask]]] = {}
         names: set[Requested | Aliased] = set()
         turns: dict[int, Turn] = {}
-        room, ahead = Room(self._max_open), self._applied.ahead.count(self._fold.seq)
+        room = Room(self._max_open, self._fold.owned.open, self._applied.ahead.count(self._fold.seq))
         full: list[tuple[int, Ask]] = []  # refused because too many decisions are open
         for index, request in self._new(asked, results, turns):
             experiment, name = self._fold.by_name[request.name], self._name(request)
             number = experiment.seq
             if name is None or name not in names:
                 if experiment.operations.arm is None:  # otherwise they teach nothing, and no server keeps them
-                    waits = experiment.shared.n_waiting + ahead[number]
-                    results[index] = room.enter(request.name, waits, request.size, request.max_open)
+                    results[index] = room.enter(experiment, request.size, request.limit)
                 if results[index] is not None:
                     full.append((index, request))
                     continue

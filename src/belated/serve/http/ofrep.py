@@ -127,8 +127,7 @@ async def evaluate_all(call: Call) -> Answer:
     tag = tag_of(call.service, names, subject)
     if tag in (call.header(b"if-none-match") or ""):
         return Answer(304, b"", {"ETag": tag})
-    for name in names:
-        call.service.spend(call.grant, 1, name)
+    call.service.spend(call.grant, len(names), *names)  # at once, as a batch is admitted whole
     flags = await asyncio.gather(*(evaluated(call, name, subject) for name in names))
     return Answer(200, Evaluations(flags), {"ETag": tag})
 
@@ -151,7 +150,7 @@ async def read(call: Call) -> Context | EvaluationsFailure:
 async def evaluated(call: Call, name: str, subject: str) -> Evaluation | EvaluationFailure:
     """Return the value of a flag for a subject. Raises a Refusal if the whole request cannot be carried out."""
     try:
-        answers = await call.service.ask(name, max_open=call.grant.max_open, subject=subject)
+        answers = await call.service.ask(name, limit=call.grant.limit, subject=subject)
     except Refusal as refusal:
         if refusal.kind == "conflict":  # it makes no decisions now
             return Evaluation(name, "DISABLED", "", Metadata(detail=refusal.detail))
@@ -167,9 +166,9 @@ async def evaluated(call: Call, name: str, subject: str) -> Evaluation | Evaluat
 def tag_of(service: Service, names: Sequence[str], subject: str) -> str:
     """Return an entity tag for the decisions of a subject. It costs no look at the store.
 
-    A decision stays until its experiment is changed, and every change has a revision. The tag is given only with the
-    decisions. It is computed before them, so a change meanwhile makes it old.
+    A decision stays until its experiment is changed, and every change has a revision, or until some are archived or
+    erased. The tag is given only with the decisions. It is computed before them, so a change meanwhile makes it old.
     """
     revisions = [service.revision(name) for name in names]
-    text = msgspec.json.encode([subject, names, revisions])
+    text = msgspec.json.encode([subject, names, revisions, service.removed_until])
     return f'"{hashlib.sha256(text).hexdigest()[:32]}"'

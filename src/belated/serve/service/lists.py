@@ -15,6 +15,8 @@ from belated.serve.service.reading import Reader
 from belated.serve.store.journal import Journal
 
 T = TypeVar("T")
+EVENTS_AT_ONCE: Final = 50
+MOST_BYTES: Final = 2**20  # of the events in a page, before the last one
 EXPORT_PAGE: Final = 1_000
 MOST_EXPORTS: Final = 8  # at a time
 EXPORT_RETRY: Final = 5  # seconds
@@ -69,9 +71,26 @@ class Lists:
         return self._page(after, limit, read, lambda entry: entry.seq)
 
     def events(self, experiment: Experiment, after: int, limit: int) -> ListPage[Entry]:
-        """List what happened to the experiment itself, oldest first."""
-        read = lambda journal: journal.events(experiment.seq, after, limit + 1)  # noqa: E731
-        return self._page(after, limit, read, lambda entry: entry.seq)
+        """List what happened to the experiment itself, oldest first. Events with many arms are long, so fewer fit."""
+        applied = self.applied
+
+        def read(journal: Journal) -> tuple[list[Entry], bool]:
+            """Return what fits into a page, and whether there is more."""
+            found, size, last = list[Entry](), 0, after
+            while page := journal.events(experiment.seq, last, EVENTS_AT_ONCE):
+                for entry in page:
+                    if entry.seq > applied:
+                        return found, False
+                    if len(found) == limit or size >= MOST_BYTES:
+                        return found, True
+                    found.append(entry)
+                    size += len(entry.body or b"")
+                last = page[-1].seq
+            return found, False
+
+        found, is_more = self._reader.ask(read)
+        resume = str(found[-1].seq if is_more else max(after, applied))
+        return ListPage(found, resume if is_more else None, resume)
 
     def _page(self, after: int, limit: int, read: Callable[[Journal], list[T]], seq: Callable[[T], int]) -> ListPage[T]:
         """Keep only what this server had applied before it read. Later entries may still get others before them."""
@@ -96,6 +115,7 @@ class Lists:
     def export(self, experiment: Experiment, wanted: Wanted) -> tuple[Generator[list[Found]], int]:
         """Return the decisions that are wanted, in pages, and the cursor from which a later export goes on.
 
+        A page is empty if none of its decisions are wanted. So who reads can stop at any time.
         Each page is a query of its own, so that no old state of the store has to be kept for a slow caller.
         """
         self._check(wanted.cursor)
@@ -115,15 +135,14 @@ class Lists:
         journal, left = self._reader.open(), wanted.limit
         try:
             for page in self._made(journal, experiment, max(wanted.after, wanted.cursor), last):
-                if kept := [found for found in page if wanted.takes(found)][:left]:
-                    yield kept
-                    left -= len(kept)
+                kept = [found for found in page if wanted.takes(found)][:left]
+                yield kept
+                left -= len(kept)
                 if left <= 0:
                     return
             if wanted.cursor:
                 for page in self._changed(journal, experiment, wanted.cursor, last):
-                    if kept := [found for found in page if wanted.takes(found)]:
-                        yield kept
+                    yield [found for found in page if wanted.takes(found)]
         finally:
             journal.close()
 

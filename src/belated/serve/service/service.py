@@ -15,7 +15,7 @@ from belated.serve.domain.entries import Entry, Found
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.messages import OutcomeReport, ReportStatus, SubjectStatus
 from belated.serve.domain.operating import Operation
-from belated.serve.domain.quotas import Quotas, Rates
+from belated.serve.domain.quotas import OpenLimit, Quotas, Rates
 from belated.serve.domain.refusals import STORE_BUSY, Refusal, behind, try_later
 from belated.serve.domain.settings import ArmChange, Settings
 from belated.serve.engine import administration
@@ -52,11 +52,12 @@ NOTE_EVERY: Final = 60.0  # seconds between two notes of who used keys and who w
 
 
 class DecisionRecord(NamedTuple):
-    """A decision with all its outcomes, oldest first."""
+    """A decision with a page of its outcomes, oldest first."""
 
     experiment: Experiment
     found: Found
     outcomes: list[Entry]
+    next: str | None  # the cursor of the next page
 
 
 class Measurements(NamedTuple):
@@ -236,8 +237,9 @@ class Service:
 
     async def audit(self, after: int, limit: int, experiment: str | None) -> ListPage[Record]:
         """Return a page of the audit trail, with what this process has not written yet."""
-        with suppress(Refusal, Busy):  # if nothing can be written, what was written can still be read
-            await self._writer.run(self._note_refused)
+        if self.refused:  # otherwise nobody who reads writes anything
+            with suppress(Refusal, Busy):  # if nothing can be written, what was written can still be read
+                await self._writer.run(self._note_refused)
         read = lambda journal: journal.records(after, limit + 1, experiment)  # noqa: E731
         found = await asyncio.to_thread(self._reader.ask, read)
         last = found[:limit][-1].number if found else after
@@ -249,37 +251,41 @@ class Service:
 
     # -- requests that write -------------------------------------------------------------------------------------------
 
-    def spend(self, grant: Grant, amount: int, name: str | None = None) -> None:
-        """Count decisions of an experiment, or reports, of a caller. Raises a Refusal if there were too many lately."""
+    def spend(self, grant: Grant, amount: int, *names: str) -> None:
+        """Count reports of a caller, or decisions, as many of each of these experiments.
+
+        Raises a Refusal if there were too many lately.
+        """
         now = time.monotonic()
         rate = self._quotas.key_rate if grant.rate is None else grant.rate
         self._key_rates.spend(grant.key, amount, rate, now)
-        if name is not None and self._quotas.experiment_rate is not None and self.knows(name):
-            self._rates.spend(name, amount, self._quotas.experiment_rate, now)
+        for name in names:
+            if self._quotas.experiment_rate is not None and self.knows(name):
+                self._rates.spend(name, amount // len(names), self._quotas.experiment_rate, now)
 
     async def ask(
         self,
         name: str,
         size: int = 1,
         key: str | None = None,
-        max_open: int | None = None,
+        limit: OpenLimit | None = None,
         subject: str | None = None,
     ) -> Answers:
-        """Make decisions. They are on disk when this returns. `max_open` is the limit of the caller's key.
+        """Make decisions. They are on disk when this returns. `limit` is that of the caller's key.
 
         A subject gets the decision that it has already. So its request can be repeated, and a key has no effect.
         """
         if subject is not None:
             size, key = 1, None
             aliases.checked("subject", subject)
-        answers: Answers = await self._writer.submit(Ask(name, size, key, max_open, subject))
+        answers: Answers = await self._writer.submit(Ask(name, size, key, limit, subject))
         return answers
 
-    async def ask_for(self, name: str, subjects: Sequence[str], max_open: int | None = None) -> list[Answers]:
+    async def ask_for(self, name: str, subjects: Sequence[str], limit: OpenLimit | None = None) -> list[Answers]:
         """Make a decision for each subject that has none. If one is refused, so is the whole, and can be repeated."""
         for subject in subjects:
             aliases.checked("subject", subject)
-        asked = (self.ask(name, max_open=max_open, subject=subject) for subject in subjects)
+        asked = (self.ask(name, limit=limit, subject=subject) for subject in subjects)
         answers = await asyncio.gather(*asked, return_exceptions=True)
         if (error := next((one for one in answers if isinstance(one, BaseException)), None)) is not None:
             raise error
@@ -291,8 +297,11 @@ class Service:
         """Record outcomes. Each gets a status or a refusal. `only` is the one experiment that the caller may use."""
         self.misses.check(caller)
         statuses: list[ReportStatus | SubjectStatus | Refusal] = await self._writer.submit(Tell(reports, only))
-        ids = (one for report, one in zip(reports, statuses, strict=True) if report.subject is None)
-        self.misses.add(caller, sum(isinstance(one, Refusal) and one.kind == "not_found" for one in ids))
+        told = zip(reports, statuses, strict=True)
+        missing = [report for report, one in told if isinstance(one, Refusal) and one.kind == "not_found"]
+        of_subjects = sum(report.subject is not None for report in missing)
+        self.misses.subjects += of_subjects
+        self.misses.add(caller, len(missing) - of_subjects)
         return statuses
 
     async def create(self, settings: Settings, by: str = "") -> bool:
@@ -317,6 +326,11 @@ class Service:
     def knows(self, name: str) -> bool:
         """Whether this server has read of an experiment of this name."""
         return name in self._engine.fold.by_name  # without the lock, for which the event loop would have to wait
+
+    @property
+    def removed_until(self) -> int:
+        """The entry up to which decisions may have been archived or erased. 0 if none were."""
+        return self._engine.removed.until
 
     def revision(self, name: str) -> tuple[int, int, bool] | None:
         """Return what changes whenever an experiment does. None if this server does not know the name."""
@@ -366,13 +380,15 @@ class Service:
 
     # -- the journal: all of these block -------------------------------------------------------------------------------
 
-    def decision(self, decision_id: str, only: str | None = None, caller: str = "") -> DecisionRecord:
-        """Return a decision and its outcomes, or raise a Refusal."""
+    def decision(
+        self, decision_id: str, first: int, limit: int, only: str | None = None, caller: str = ""
+    ) -> DecisionRecord:
+        """Return a decision and its outcomes from the revision `first` on, or raise a Refusal."""
         self.misses.check(caller)
 
         def read(journal: Journal) -> tuple[Found | None, list[Entry]]:
             [found] = look_up([decision_id], journal)
-            return found, [] if found is None else journal.history(found.decision.seq)
+            return found, [] if found is None else journal.history(found.decision.seq, first, limit + 1)
 
         found, outcomes = self._reader.ask(read)
         if found is not None:
@@ -380,7 +396,9 @@ class Service:
         if found is None or not is_of(only, found.decision, self._engine.fold):
             self.misses.add(caller, 1)
             raise unknown(decision_id, self._engine.removed)
-        return DecisionRecord(self._engine.fold.experiments[found.decision.experiment], found, outcomes)
+        following = str(outcomes[limit].revision) if len(outcomes) > limit else None
+        experiment = self._engine.fold.experiments[found.decision.experiment]
+        return DecisionRecord(experiment, found, outcomes[:limit], following)
 
     def _require(self, seq: int) -> None:
         """Refuse if this server has not applied this entry yet."""

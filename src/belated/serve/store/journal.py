@@ -15,6 +15,7 @@ from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import Mark
 
 PAGE = 5_000
+MOST_OUTCOMES = 2**62  # no limit
 TRANSACTION_TIMEOUT = 60.0  # seconds to wait for another client's open transaction
 POLL_SECONDS = 0.02
 LATEST = 2**62  # microseconds since 1970. No entry is dated later
@@ -187,8 +188,8 @@ class Journal(ABC):
         """Return a page of an experiment's outcomes in order."""
 
     @abstractmethod
-    def history(self, decision: int) -> list[Entry]:
-        """Return all outcomes of one decision, oldest first."""
+    def history(self, decision: int, first: int = 0, limit: int = MOST_OUTCOMES) -> list[Entry]:
+        """Return the outcomes of one decision from the revision `first` on, oldest first. By default, all of them."""
 
     @abstractmethod
     def events(self, experiment: int, after: int, limit: int) -> list[Entry]:

@@ -5,7 +5,7 @@ import logging
 import re
 import struct
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from typing import Any, Final, final
 
@@ -19,6 +19,7 @@ from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import Mark, place_of
 from belated.serve.store.bases import BASE, REMOVED, Statement, copied
 from belated.serve.store.journal import (
+    MOST_OUTCOMES,
     NO_MARK,
     Aliased,
     Base,
@@ -62,6 +63,13 @@ from belated.serve.store.sql import (
 from belated.serve.store.trail import adding_key, noting
 
 SNAPSHOT_LOCK: Final = 0x42656C62  # one more than that of migrations
+# One statement for all keys. It locks them in one order, so that two servers cannot lock up.
+NOTE_USES: Final = """
+UPDATE keys k SET used_at = new.at FROM (
+    SELECT o.id, u.at FROM keys o JOIN unnest($1::text[], $2::bigint[]) AS u (id, at) ON o.id = u.id
+    ORDER BY o.id FOR UPDATE OF o
+) AS new WHERE k.id = new.id AND coalesce(k.used_at, 0) < new.at
+"""
 MAX_APPENDS: Final = 5  # attempts at one append that the server rolls back in favour of another
 MOST_WAITING: Final = 100
 TYPES: Final = {
@@ -154,8 +162,9 @@ SELECT {BOTH} FROM unnest($1::bigint[]) AS asked (seq), LATERAL (
 ) AS d LEFT JOIN LATERAL ({NEWEST_OUTCOME}) AS o ON true WHERE d.kind = {DECIDED} ORDER BY d.seq
 """  # noqa: S608
 HISTORY: Final = f"""
-SELECT made.* FROM (SELECT p.seq FROM outcome_places p WHERE p.decision = $1 ORDER BY p.revision) AS place,
-    LATERAL ({ENTRY} j WHERE j.seq = place.seq LIMIT 1) AS made
+SELECT made.* FROM (
+    SELECT p.seq FROM outcome_places p WHERE p.decision = $1 AND p.revision >= $2 ORDER BY p.revision LIMIT $3
+) AS place, LATERAL ({ENTRY} j WHERE j.seq = place.seq LIMIT 1) AS made
 """  # noqa: S608
 BYTES: Final = f"""
 SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c
@@ -369,8 +378,8 @@ class PostgresJournal(SQLJournal):
     def find(self, seqs: Sequence[int]) -> dict[int, Found]:
         return {row[3]: found_of(row) for row in self._rows(FIND, (array("bigint", seqs), *_bounds(seqs)))}
 
-    def history(self, decision: int) -> list[Entry]:
-        return list(map(entry_of, self._rows(HISTORY, (decision,))))
+    def history(self, decision: int, first: int = 0, limit: int = MOST_OUTCOMES) -> list[Entry]:
+        return list(map(entry_of, self._rows(HISTORY, (decision, first, limit))))
 
     def drawings(self, seqs: Sequence[int]) -> Drawings:
         [columns] = self._rows(DRAWINGS, (array("bigint", seqs), *_bounds(seqs)))
@@ -406,8 +415,15 @@ class PostgresJournal(SQLJournal):
         self._commit([(sql, (seq,)) for sql in DROP_SNAPSHOT])
 
     def _commit(self, statements: Sequence[Statement]) -> list[int]:
+        """Send all statements at once, because the server may be milliseconds away."""
         with self._link.using("written") as connection, connection.transaction():
-            return [connection.execute(sql.encode(), values).rowcount for sql, values in statements]
+            with connection.pipeline():
+                cursors = [connection.execute(sql.encode(), values) for sql, values in statements]
+            return [cursor.rowcount for cursor in cursors]
+
+    def note_uses(self, uses: Mapping[str, int]) -> None:
+        ids = sorted(uses)
+        self._commit([(NOTE_USES, (array("text", ids), array("bigint", [uses[id] for id in ids])))] if ids else [])
 
     def _commit_at_once(self, statements: Sequence[Statement]) -> list[int]:
         """Raises Busy in a server. A command may wait. Raises StoreUnreachable if it did not wait for its standby."""
