@@ -10,8 +10,10 @@ import pytest
 
 from belated.errors import InvalidInput
 from belated.serve.archive.erasing import decoded, erase
+from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.operating import Operation
+from belated.serve.domain.owned import Owned
 from belated.serve.domain.quotas import OpenLimit, Quotas, Rates
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, Settings
@@ -385,3 +387,23 @@ def test_flags_are_evaluated_together_if_they_are_more_than_the_rate(tmp_path: P
         assert unchanged.status_code == 304  # it costs nothing
 
     visit(service, work)
+
+
+def test_keys_that_replace_each_other_share_their_rate(tmp_path: Path) -> None:
+    service = Service(Engine(SQLiteJournal(tmp_path / "belated.db", synchronous="OFF")))
+    service.spend(Grant(key="a", rate=0.01), 1)
+    for grant in (Grant(key="a", rate=0.01), Grant(key="b", rate=0.01, first="a")):
+        with pytest.raises(Refusal, match="rate of a key"):
+            service.spend(grant, 1)
+    service.spend(Grant(key="c", rate=0.01), 1)
+    service.close()
+
+
+@pytest.mark.parametrize("kind", EntryKind)
+def test_only_the_end_of_a_decision_makes_room(kind: EntryKind) -> None:
+    owned = Owned()
+    owned.note([Entry(1, EntryKind.DECIDED, 1, 2, parts=b"shop")])
+    owned.note([Entry(1, kind, 1, 3, decision=2)])
+    is_end = kind in (EntryKind.REPORTED, EntryKind.EXPIRED, EntryKind.REMOVED)
+    assert owned.open == ({} if is_end else {"shop": 1})
+    assert Owned.restore(owned.state()).state() == owned.state()
