@@ -65,6 +65,25 @@ def test_a_wrong_clock_does_not_make_decisions_look_old(tmp_path: Path, monkeypa
     assert "archived 3 decisions" in run(*command, "--older-than", "30d")
 
 
+@pytest.mark.parametrize("is_followed", [True, False])
+def test_a_decision_that_is_dated_ahead_does_not_keep_old_ones_in_the_store(tmp_path: Path, is_followed: bool) -> None:
+    """Otherwise nothing could be archived for as long as the clock was wrong by."""
+    driven, day = Driven(tmp_path), 86_400
+    driven.clock.now = now() - 100 * day * MICROSECONDS
+    driven.create()
+    driven.decide()
+    right, driven.clock.now = driven.clock.now, now() + 365 * day * MICROSECONDS
+    driven.decide()
+    driven.clock.now = right
+    if is_followed:
+        driven.decide()
+    driven.clock.now = now() - day * MICROSECONDS
+    driven.decide()
+    command = ("archive", "--store", str(driven.path), "--to", str(tmp_path / "archive"), "--grace", "0")
+    expected = "archived 3 decisions" if is_followed else "archived 1 decision"
+    assert expected in run(*command, "--older-than", "30d")
+
+
 def test_commands_write_the_time_of_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine whose clock is a year ahead makes no key that lives a year longer, and no base of next year."""
     driven = Driven(tmp_path)

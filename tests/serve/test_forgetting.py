@@ -57,6 +57,21 @@ def test_a_clock_that_was_behind_makes_no_key_old(tmp_path: Path, monkeypatch: p
     assert {entry.request for entry in rows(driven.engine.journal)} == {None, "first", "behind", "after"}
 
 
+def test_a_clock_that_was_ahead_keeps_no_other_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forgetting, "TURN", 60.0)
+    driven = Driven(tmp_path)
+    driven.create()
+    driven.decide(key="old")
+    now, driven.clock.now = driven.clock.now, driven.clock.now + 1000 * DAY * 10**6
+    driven.decide(key="ahead")
+    driven.clock.now = now + 10**6
+    driven.decide(key="old too")
+    driven.clock.advance(31 * DAY)
+    driven.decide(key="young")
+    driven.engine.forget_keys()
+    assert {entry.request for entry in rows(driven.engine.journal)} == {None, "ahead", "young"}
+
+
 def test_it_works_in_small_steps_and_then_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     driven = Driven(tmp_path)
     driven.create()
@@ -101,7 +116,7 @@ def test_a_failure_stops_no_request(
     def fail(*_: Any) -> Any:
         raise error("broken")
 
-    monkeypatch.setattr(driven.engine.journal, "left", fail)
+    monkeypatch.setattr(driven.engine.journal, "forget_requests", fail)
     work = Forgetting(driven.engine.journal, DAY)
     if is_raised:  # the writer then connects again
         with pytest.raises(error):

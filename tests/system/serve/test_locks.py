@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 
+from belated.errors import StoreUnreachable
 from belated.serve.domain.settings import Settings
 from belated.serve.engine.engine import Engine
 from belated.serve.engine.requests import Create
@@ -15,6 +16,7 @@ from belated.serve.service import service as serving
 from belated.serve.service.service import Service
 from belated.serve.store.journal import Busy, Key, Record
 from belated.serve.store.opening import open_to_serve
+from belated.serve.store.postgres import partitions, schema
 from belated.serve.store.postgres.journal import PostgresJournal
 from tests.support.in_process import Caller, visit
 from tests.support.postgres import ROLE, Cluster, connect
@@ -84,6 +86,25 @@ def test_tables_that_may_not_be_written_stop_no_decision(
         assert (await admin.post("/v1/keys", {"scopes": ["read"]})).status_code == 201
 
     visit(service, work)
+
+
+def test_a_migration_of_the_keys_holds_up_nobody(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It needs the table for itself. A backup may have it for hours, and servers would queue behind the migration."""
+    monkeypatch.setattr(partitions, "PATIENCE", 3.0)
+    with closing(connect(database)) as other:
+        other.execute("DROP TABLE audit")
+        other.execute("ALTER TABLE keys DROP COLUMN label, DROP COLUMN expires_at, DROP COLUMN used_at")
+        other.execute("UPDATE version SET number = 5")
+        with ThreadPoolExecutor(1) as pool, closing(connect(database)) as server:
+            with other.transaction():
+                other.execute("SELECT count(*) FROM keys")
+                done = pool.submit(lambda: list(schema.migrate(database)))
+                server.execute("SET lock_timeout = 1000")
+                while not done.done():
+                    server.execute("SELECT id FROM keys")  # as a server does twice a second
+                with pytest.raises(StoreUnreachable, match="an open transaction uses"):
+                    done.result()
+            assert list(schema.migrate(database)) == ["schema version 6"]
 
 
 def test_a_command_waits(database: str) -> None:

@@ -81,11 +81,7 @@ def decisions(journal: Journal, experiment: Experiment, after: int, until: int) 
 
 def older_than(journal: Journal, fold: Fold, limit: int) -> Choice:
     """Choose all decisions up to a number, all made before `limit`. What still waits stays, and all that came later."""
-    until, notes = fold.seq, list[str]()
-    for entry in left(journal, fold.seq):
-        if entry.kind is EntryKind.DECIDED and entry.at >= limit:
-            until = entry.seq - 1
-            break
+    until, notes = _made_before(limit, journal, fold.seq), list[str]()
     for experiment in fold.experiments.values():
         waiting = first_waiting(journal, experiment, until)
         if waiting is not None:
@@ -93,6 +89,24 @@ def older_than(journal: Journal, fold: Fold, limit: int) -> Choice:
             notes = [f"{_waits(experiment, waiting)}. Decisions of all experiments from then on stay."]
     chosen = [one for one in fold.experiments.values() if _has_rows(journal, one, until, fold.seq)]
     return Choice(Removal(fold.seq, decisions_until=until), chosen, notes)
+
+
+def _made_before(limit: int, journal: Journal, until: int) -> int:
+    """Return the last entry before the first decision that was made since `limit`.
+
+    A wrong clock may have dated decisions ahead. They are as old as the next one after them that it has not.
+    """
+    now, unsure = journal.now(), 0
+    for entry in left(journal, until):
+        if entry.kind is not EntryKind.DECIDED:
+            continue
+        if entry.at > now:
+            unsure = unsure or entry.seq
+        elif entry.at >= limit:
+            return (unsure or entry.seq) - 1
+        else:
+            unsure = 0
+    return unsure - 1 if unsure else until
 
 
 def _has_rows(journal: Journal, experiment: Experiment, decisions_until: int, until: int) -> bool:

@@ -17,7 +17,7 @@ log = logging.getLogger("belated.keys")
 
 @final
 class Forgetting:
-    """Walks through the journal by number. The store remembers how far any server has come."""
+    """Lets the store walk through the journal by number. It remembers how far any server has come."""
 
     def __init__(self, journal: Journal, lifetime: int = KEY_LIFETIME) -> None:
         self._journal, self._lifetime = journal, lifetime * MICROSECONDS
@@ -30,11 +30,10 @@ class Forgetting:
         A failure of the store is logged, because callers do not depend on this.
         """
         started = time.monotonic()
-        if self._steps is None:
-            if started < self._not_before:
-                return
-            self._steps = self._forget(now, last)
+        if self._steps is None and started < self._not_before:
+            return
         try:
+            self._steps = self._steps or self._journal.forget_requests(last, now - self._lifetime, now)
             for _ in self._steps:
                 if time.monotonic() > started + TURN:
                     return
@@ -44,19 +43,3 @@ class Forgetting:
         except (StoreError, Busy) as error:
             log.error("old Idempotency-Keys could not be forgotten", extra={"error": str(error)})
         self._steps, self._not_before = None, time.monotonic() + EVERY
-
-    def _forget(self, now: int, last: int) -> Iterator[object]:
-        """Find the newest entry before the limit, by halves, and forget the keys up to there. Yields after each step.
-
-        Times rise with the numbers, except those of a wrong clock. So the store looks at each entry again.
-        """
-        limit, old, young = now - self._lifetime, 0, last + 1
-        while old + 1 < young:
-            middle = (old + young) // 2
-            entry = next(iter(self._journal.left(middle - 1, young - 1, 1)), None)
-            yield middle
-            if entry is not None and entry.at < limit:
-                old = entry.seq
-            else:
-                young = middle
-        yield from self._journal.forget_requests(old, limit, now)

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from belated.errors import StoreError
 from belated.serve.store.postgres.connection import SCHEMA, Connection, Link
 from belated.serve.store.postgres.partitioning import partition, widen
+from belated.serve.store.postgres.partitions import briefly
 from belated.serve.store.sql import INDEXES, ONE_EVENT, READING_INDEXES
 from belated.serve.store.trail import AUDIT
 
@@ -111,14 +112,12 @@ def migrate(url: str) -> Iterator[str]:
 
 
 def _take(connection: Connection, number: int, step: str | Partitioning) -> Iterator[str]:
-    """Take one step. SQL is run in one transaction."""
+    """Take one step. SQL is run in one transaction. It waits only a moment for a lock, as servers queue behind it."""
     if not isinstance(step, str):
         yield from _add_indexes(connection)
         yield from step(connection, lambda: _stamp(connection, number))
         return
-    with connection.transaction():
-        _run(connection, step)
-        _stamp(connection, number)
+    briefly(connection, lambda: _run(connection, step, number))
 
 
 def _add_indexes(connection: Connection) -> Iterator[str]:
@@ -146,8 +145,9 @@ def _stamp(connection: Connection, number: int) -> None:
         connection.execute("UPDATE version SET number = $1, since = NULL", (number,))
 
 
-def _run(connection: Connection, step: str) -> None:
+def _run(connection: Connection, step: str, number: int) -> None:
     if connection.execute("SELECT to_regnamespace($1)", (SCHEMA,)).fetchall() == [(None,)]:
         connection.execute(f"CREATE SCHEMA {SCHEMA}".encode())
     for statement in filter(str.strip, step.split(";\n")):
         connection.execute(statement.encode())
+    _stamp(connection, number)
