@@ -255,6 +255,18 @@ def test_own_objects_can_be_compared() -> None:
     assert {row.algorithm.name for row in compare(comparison).rows} == {"mine", "zs20-simple"}
 
 
+def test_a_comparison_may_be_on_a_problem() -> None:
+    problem = lab.Problem(lab.Wave(), lab.Fixed(7), n_arms=4, n_rounds=200)
+    wanted = lab.Comparison.on(problem, ["zs20-simple", "uniform"], seeds=[3, 5])
+    assert wanted.problem == problem
+    rows = {row.algorithm.name: row.curves.expected for row in compare(wanted).rows}
+    played = lab.play("zs20-simple", problem, [3, 5], checkpoints=lab.default_checkpoints(200).tolist())
+    np.testing.assert_array_equal(rows["zs20-simple"], played.expected)
+    assert len(lab.Comparison.on(problem).players) == len(ALGORITHMS)
+    with pytest.raises(InvalidInput, match=r"a lab\.Problem is needed, got 'wave'"):
+        lab.Comparison.on("wave")  # type: ignore[arg-type]
+
+
 def test_a_comparison_may_be_a_mapping_of_its_settings() -> None:
     settings: dict[str, Any] = {
         "algorithms": ["uniform", Simple()],

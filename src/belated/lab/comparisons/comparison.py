@@ -15,7 +15,7 @@ from belated.lab.problems.delays import Delays
 from belated.lab.problems.feedback import Feedback
 from belated.lab.problems.losses import Losses
 from belated.lab.problems.parsing import parse_delays, parse_losses
-from belated.lab.problems.problem import Problem
+from belated.lab.problems.problem import Problem, as_problem
 from belated.lab.problems.reacting import Reacting
 from belated.suggestions import unknown_name
 from belated.validation import whole_number
@@ -58,6 +58,20 @@ class Comparison:
         for algorithm in self.players:
             check_games(algorithm, self.arms, len(self.seed_numbers))
         _ = self.problem
+
+    @classmethod
+    def on(
+        cls, problem: Problem, algorithms: Sequence[Any] = tuple(BY_NAME), seeds: int | Sequence[int] = 8
+    ) -> "Comparison":
+        """A comparison on a problem as `lab.play` takes it, such as one of `lab.from_literature`.
+
+        >>> from belated import lab
+        >>> wanted = lab.Comparison.on(lab.from_literature("li-2019"), ["means", "bold"], seeds=4)
+        >>> wanted.arms, wanted.rounds
+        (5, 2000)
+        """
+        given = as_problem(problem)
+        return cls(algorithms, given.losses, given.delays, given.n_arms, given.n_rounds, seeds)
 
     @cached_property
     def players(self) -> list[Algorithm]:
