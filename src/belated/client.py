@@ -241,8 +241,10 @@ def number_of(what: str, value: Any) -> float:
     return value if type(value) in (int, float) else as_float(value)
 
 
-def numbers_of(parts: Mapping[str, Any]) -> dict[str, float]:
+def numbers_of(parts: Any) -> dict[str, float]:
     """The parts of an outcome as the API takes them."""
+    if not isinstance(parts, Mapping):
+        raise InvalidInput(f"parts must be a mapping of names to numbers, got {parts!r}")
     return {name: number_of(f"the part {name!r}", value) for name, value in parts.items()}
 
 
@@ -253,7 +255,7 @@ def outcome_body(report: Report) -> dict[str, Any]:
     if len(said) != 1:
         raise InvalidInput("give a reward, a loss or parts, whichever the experiment declares")
     [(name, value)] = said
-    number: Any = numbers_of(value) if isinstance(value, Mapping) else number_of(f"a {name}", value)
+    number: Any = numbers_of(value) if name == "parts" else number_of(f"a {name}", value)
     if report.revision is not None and not report.amend:
         raise InvalidInput(f"only an amendment has a revision, got {report.revision!r} without amend=True")
     known: dict[str, Any] = {} if report.revision is None else {"revision": report.revision}
@@ -303,18 +305,18 @@ class Flows:
         fallback: str | None,
         seconds: float | None,
     ) -> Flow[ServiceDecision | list[ServiceDecision]]:
-        if subject is not None and (size is not None or key is not None):
-            raise InvalidInput("a subject gets one decision, and needs no idempotency_key. Leave size and key out.")
         option = checked_fallback("the name of an option", fallback)
         flow = self._ask(name, size, key, subject, self._until(seconds))
         if option is None:
             return flow
-        one = fallback_decision(name, option)
-        return rescued(flow, one if size is None else [one] * size, f"{name!r} shows its fallback {option!r}")
+        one, number = fallback_decision(name, option), size if isinstance(size, int) else 1
+        return rescued(flow, one if size is None else [one] * number, f"{name!r} shows its fallback {option!r}")
 
     def _ask(
         self, name: str, size: int | None, key: str | None, subject: str | None, deadline: Deadline
     ) -> Flow[ServiceDecision | list[ServiceDecision]]:
+        if subject is not None and (size is not None or key is not None):
+            raise InvalidInput("a subject gets one decision, and needs no idempotency_key. Leave size and key out.")
         headers = {"Idempotency-Key": key or str(uuid.uuid4())}
         path = f"/v1/experiments/{quote(name, safe='')}/decisions"
         if subject is not None:
