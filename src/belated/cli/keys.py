@@ -87,7 +87,7 @@ def rotate_key(
     pause, length = seconds("--overlap", overlap, 0), lifetime(expires_in)
     with closing(existing(store)) as journal:
         try:
-            made = managing.rotate(journal, id, pause, length, now(), note("belated keys rotate"))
+            made = managing.rotate(journal, id, pause, length, now(), note(f"belated keys rotate {id}"))
         except Refusal as refusal:
             raise InvalidInput(refusal.detail) from None
     show(made.text, f"A key in place of {id}, which works for {overlap} more.")
@@ -123,7 +123,7 @@ def revoke_key(
     from belated.serve.domain.timestamps import now  # noqa: PLC0415
 
     with closing(existing(store)) as journal:
-        is_revoked = journal.revoke_key(id, now(), note("belated keys revoke"))
+        is_revoked = journal.revoke_key(id, now(), note(f"belated keys revoke {id}"))
     if not is_revoked:
         raise InvalidInput(f"there is no key {id!r}, or it is revoked already. `belated keys list` shows all")
     console.print(f"revoked {id}. A running service refuses it within a second", highlight=False)
