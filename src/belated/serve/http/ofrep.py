@@ -167,8 +167,8 @@ async def evaluated(call: Call, name: str, subject: str) -> Evaluation | Evaluat
 def tag_of(service: Service, names: Sequence[str], subject: str) -> str:
     """Return an entity tag for the decisions of a subject. It costs no look at the store.
 
-    A decision stays until its experiment is changed, and every change has a revision. The tag is given only with the
-    decisions. It is computed before them, so a change meanwhile makes it old.
+    A decision stays until its experiment is changed, and every change has a revision, or until it is archived or
+    erased. The tag is given only with the decisions. It is computed before them, so a change meanwhile makes it old.
     """
     revisions = [service.revision(name) for name in names]
     text = msgspec.json.encode([subject, names, revisions])

@@ -289,10 +289,12 @@ class Service:
         """Whether this server has read of an experiment of this name."""
         return name in self._engine.fold.by_name  # without the lock, for which the event loop would have to wait
 
-    def revision(self, name: str) -> tuple[int, int, bool] | None:
-        """Return what changes whenever an experiment does. None if this server does not know the name."""
-        experiment = self._engine.fold.by_name.get(name)
-        return None if experiment is None else (experiment.seq, experiment.revision, experiment.failure is None)
+    def revision(self, name: str) -> tuple[int, int, bool, int] | None:
+        """Return what changes with an experiment, and when decisions leave the store. None if the name is unknown."""
+        experiment, removed = self._engine.fold.by_name.get(name), self._engine.removed.until
+        if experiment is None:
+            return None
+        return experiment.seq, experiment.revision, experiment.failure is None, removed
 
     def find(self, name: str) -> Experiment:
         """Return an experiment, or raise a Refusal. Blocks, unless the service `knows` the name."""
