@@ -93,6 +93,16 @@ def test_the_parts_may_come_in_any_order_and_count_once_all_are_there(driven: Dr
     assert verify(driven.engine.journal).problems == []
 
 
+def test_parts_in_one_request_and_under_one_report_id_join(driven: Driven, one: Decided) -> None:
+    reports = [
+        OutcomeReport(one.id, "parts", 0.0, parts={name: value}, report_id="answer 7") for name, value in GOOD.items()
+    ]
+    assert driven.tell_all([*reports, reports[0]]) == ["partial", "partial", "applied", "duplicate"]
+    assert driven.tell_all(reports) == ["duplicate"] * 3
+    other = driven.decide()[0]
+    assert told(driven, other.id, {"cost": 0.02}, report_id="answer 7")[0] == "conflict"
+
+
 def test_a_part_teaches_nothing_while_others_are_missing(driven: Driven, one: Decided) -> None:
     experiment = driven["layout"]
     before = experiment.distribution().tolist(), experiment.costs(), experiment.evidence.reports, counts(driven)

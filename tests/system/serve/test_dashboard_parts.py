@@ -48,6 +48,8 @@ def test_the_parts_of_each_option_are_shown(page: Page, server: Server) -> None:
     expect(page.get_by_test_id("outstanding")).to_have_text("1")
     expect(page.get_by_test_id("about")).to_contain_text("An outcome is made of quality and cost.")
     expect(page.get_by_test_id("expired-label")).to_have_text("Ended with defaults for what was missing")
+    page.get_by_test_id("manage").click()
+    expect(page.locator("#edit [name=default_outcome]")).to_be_disabled()
     post(server, f"/decisions/{second['decision_id']}/feedback", {"parts": {"quality": 1}})
     expect(page.get_by_test_id("part-small-quality")).to_have_text("3.000 (2 reports)")
 
