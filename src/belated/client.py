@@ -83,7 +83,7 @@ class Subject(NamedTuple):
 
 
 class Report(NamedTuple):
-    """The outcome of a decision, for `tell_batch`. Give a reward or a loss, as the experiment declares.
+    """The outcome of a decision, for `tell_batch`. Give a reward, a loss or parts, as the experiment declares.
 
     An amendment may name the revision of the outcome that it replaces. Otherwise the client asks for it.
     A `report_id` is your own id of this outcome. The same one counts once, also where several outcomes add up.
@@ -95,6 +95,7 @@ class Report(NamedTuple):
     amend: bool = False
     revision: int | None = None
     report_id: str | None = None
+    parts: Mapping[str, float] | None = None
 
 
 Got = httpx.Response | Exception | None
@@ -233,14 +234,28 @@ def target_of(decision: ServiceDecision | Subject | str) -> dict[str, str]:
     return {"decision_id": id}
 
 
+def number_of(what: str, value: Any) -> float:
+    """A number that JSON can have. NumPy's numbers are none."""
+    if not math.isfinite(as_float(value)):
+        raise InvalidInput(f"{what} must be a finite number, got {value!r}")
+    return value if type(value) in (int, float) else as_float(value)
+
+
+def numbers_of(parts: Any) -> dict[str, float]:
+    """The parts of an outcome as the API takes them."""
+    if not isinstance(parts, Mapping):
+        raise InvalidInput(f"parts must be a mapping of names to numbers, got {parts!r}")
+    return {name: number_of(f"the part {name!r}", value) for name, value in parts.items()}
+
+
 def outcome_body(report: Report) -> dict[str, Any]:
     """A report as the API takes it."""
-    if (report.reward is None) == (report.loss is None):
-        raise InvalidInput("give a reward or a loss, whichever the experiment declares")
-    name, value = ("loss", report.loss) if report.reward is None else ("reward", report.reward)
-    if not math.isfinite(as_float(value)):
-        raise InvalidInput(f"a {name} must be a finite number, got {value!r}")
-    number = value if type(value) in (int, float) else as_float(value)  # NumPy's numbers are not JSON
+    given = {"reward": report.reward, "loss": report.loss, "parts": report.parts}
+    said = [(name, value) for name, value in given.items() if value is not None]
+    if len(said) != 1:
+        raise InvalidInput("give a reward, a loss or parts, whichever the experiment declares")
+    [(name, value)] = said
+    number: Any = numbers_of(value) if name == "parts" else number_of(f"a {name}", value)
     if report.revision is not None and not report.amend:
         raise InvalidInput(f"only an amendment has a revision, got {report.revision!r} without amend=True")
     known: dict[str, Any] = {} if report.revision is None else {"revision": report.revision}
@@ -290,18 +305,18 @@ class Flows:
         fallback: str | None,
         seconds: float | None,
     ) -> Flow[ServiceDecision | list[ServiceDecision]]:
-        if subject is not None and (size is not None or key is not None):
-            raise InvalidInput("a subject gets one decision, and needs no idempotency_key. Leave size and key out.")
         option = checked_fallback("the name of an option", fallback)
         flow = self._ask(name, size, key, subject, self._until(seconds))
         if option is None:
             return flow
-        one = fallback_decision(name, option)
-        return rescued(flow, one if size is None else [one] * size, f"{name!r} shows its fallback {option!r}")
+        one, number = fallback_decision(name, option), size if isinstance(size, int) else 1
+        return rescued(flow, one if size is None else [one] * number, f"{name!r} shows its fallback {option!r}")
 
     def _ask(
         self, name: str, size: int | None, key: str | None, subject: str | None, deadline: Deadline
     ) -> Flow[ServiceDecision | list[ServiceDecision]]:
+        if subject is not None and (size is not None or key is not None):
+            raise InvalidInput("a subject gets one decision, and needs no idempotency_key. Leave size and key out.")
         headers = {"Idempotency-Key": key or str(uuid.uuid4())}
         path = f"/v1/experiments/{quote(name, safe='')}/decisions"
         if subject is not None:
@@ -547,6 +562,7 @@ class Client:
         *,
         reward: float | None = None,
         loss: float | None = None,
+        parts: Mapping[str, float] | None = None,
         report_id: str | None = None,
         fallback: str | None = None,
         deadline: float | None = None,
@@ -558,8 +574,12 @@ class Client:
 
         Where several outcomes add up, give each its own `report_id`, such as the number of an order. A later one then
         is "added", or "ignored" if only the first counts.
+
+        Where an outcome is made of parts, give `parts` by name, as they come. It returns "partial" while others are
+        still to come.
         """
-        return self._run(self._flows.tell(Report(decision, reward, loss, report_id=report_id), fallback, deadline))
+        report = Report(decision, reward, loss, report_id=report_id, parts=parts)
+        return self._run(self._flows.tell(report, fallback, deadline))
 
     def tell_batch(self, reports: "Iterable[Report | Mapping[str, Any]]") -> list[dict[str, Any]]:
         """Report many outcomes. Returns a dictionary for each, with its status and any problem."""
@@ -571,6 +591,7 @@ class Client:
         *,
         reward: float | None = None,
         loss: float | None = None,
+        parts: Mapping[str, float] | None = None,
         revision: int | None = None,
         report_id: str | None = None,
         fallback: str | None = None,
@@ -580,7 +601,7 @@ class Client:
 
         Returns "amended", "superseded" if another amendment came first, or as `tell` if there is nothing to replace.
         """
-        report = Report(decision, reward, loss, amend=True, revision=revision, report_id=report_id)
+        report = Report(decision, reward, loss, amend=True, revision=revision, report_id=report_id, parts=parts)
         return self._run(self._flows.amend(report, fallback, deadline))
 
     def close(self) -> None:
@@ -701,14 +722,14 @@ class AsyncClient:
         *,
         reward: float | None = None,
         loss: float | None = None,
+        parts: Mapping[str, float] | None = None,
         report_id: str | None = None,
         fallback: str | None = None,
         deadline: float | None = None,
     ) -> str:
         """As `Client.tell`."""
-        return await self._run(
-            self._flows.tell(Report(decision, reward, loss, report_id=report_id), fallback, deadline)
-        )
+        report = Report(decision, reward, loss, report_id=report_id, parts=parts)
+        return await self._run(self._flows.tell(report, fallback, deadline))
 
     async def tell_batch(self, reports: "Iterable[Report | Mapping[str, Any]]") -> list[dict[str, Any]]:
         """As `Client.tell_batch`."""
@@ -720,13 +741,14 @@ class AsyncClient:
         *,
         reward: float | None = None,
         loss: float | None = None,
+        parts: Mapping[str, float] | None = None,
         revision: int | None = None,
         report_id: str | None = None,
         fallback: str | None = None,
         deadline: float | None = None,
     ) -> str:
         """As `Client.amend`."""
-        report = Report(decision, reward, loss, amend=True, revision=revision, report_id=report_id)
+        report = Report(decision, reward, loss, amend=True, revision=revision, report_id=report_id, parts=parts)
         return await self._run(self._flows.amend(report, fallback, deadline))
 
     async def close(self) -> None:

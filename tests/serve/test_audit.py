@@ -97,11 +97,12 @@ def test_the_trail_names_who_changed_what_and_who_was_refused(tmp_path: Path) ->
         await admin.post("/v1/experiments", {**LAYOUT, "arms": ["x"]})
         by_ops, by_shop = {"by": "ops", "key": ops["id"]}, {"by": "shop", "key": made["id"]}
         create, close = "POST /v1/experiments", "POST /v1/experiments/{name}/close"
-        nobody = {"kind": "change", "times": 1, "what": "POST /v1/keys", "status": 201, "by": "", "key": ""}
+        nobody = {"kind": "change", "times": 1, "status": 201, "by": "", "key": ""}
+        first, second = (f"POST /v1/keys, new key {one['id']}" for one in (ops, made))
         found = await trail(admin)
         assert found == [
-            {**nobody, "experiment": ""},
-            {**nobody, **by_ops, "experiment": ""},
+            {**nobody, "what": first, "experiment": ""},
+            {**nobody, **by_ops, "what": second, "experiment": ""},
             {**nobody, **by_ops, "what": create, "experiment": "layout"},
             {**nobody, **by_ops, "what": create, "status": 200, "experiment": "layout"},
             {**nobody, **by_ops, "what": "POST /v1/experiments/{name}/arms", "status": 200, "experiment": "layout"},
@@ -127,12 +128,27 @@ def test_the_trail_names_who_changed_what_and_who_was_refused(tmp_path: Path) ->
     visit(opened(tmp_path), work)
 
 
+def test_the_trail_says_which_key_was_rotated_and_revoked(tmp_path: Path) -> None:
+    async def work(caller: Caller) -> None:
+        admin = await first_key(caller)
+        old = (await admin.post("/v1/keys", {"label": "shop", "scopes": ["decide"]})).json()["id"]
+        new = (await admin.post(f"/v1/keys/{old}/rotate", {})).json()["id"]
+        await admin.post(f"/v1/keys/{old}/revoke", {})
+        await admin.post("/v1/keys/nobodys/revoke", {})
+        found = [one["what"] for one in await trail(admin)][2:]
+        changes = [f"POST /v1/keys/{old}/rotate, new key {new}", f"POST /v1/keys/{old}/revoke"]
+        assert found == [*changes, "POST /v1/keys/{key_id}/revoke"], "a refusal has no name that a caller chose"
+
+    visit(opened(tmp_path), work)
+
+
 def test_a_change_is_in_the_trail_when_it_is_answered_and_refusals_when_the_server_stops(tmp_path: Path) -> None:
     async def work(caller: Caller) -> None:
         admin = await first_key(caller)
         await admin.post("/v1/experiments", LAYOUT)
         other = SQLiteJournal(tmp_path / "belated.db")
-        assert [one.what for one in other.records(0, 10)] == ["POST /v1/keys", "POST /v1/experiments"]
+        [key, made] = [one.what for one in other.records(0, 10)]
+        assert (key.startswith("POST /v1/keys, new key "), made) == (True, "POST /v1/experiments")
         other.close()
         await caller.get("/v1/keys")
 

@@ -48,7 +48,7 @@ def random_removal(journal: Journal, generator: np.random.Generator, until: int)
 def test_a_fold_from_a_base_is_the_fold_of_all_entries(tmp_path: Path, seed: int) -> None:
     """Whatever was removed, in the middle of any history, for a running server and for one that starts."""
     driven, generator = Driven(tmp_path, seed=seed), np.random.default_rng(seed)
-    histories.begin(driven)
+    histories.begin(driven, has_parts=True)
     other = Driven(tmp_path, clock=driven.clock, seed=seed + 100)
     everything: dict[int, Entry] = {}
     for _ in range(4):

@@ -18,6 +18,7 @@ from belated.serve.archive.settling import settle
 from belated.serve.domain import ids
 from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.messages import Decided
+from belated.serve.domain.parts import is_open
 from belated.serve.domain.refusals import Refusal
 from belated.serve.engine.engine import Engine
 from belated.serve.engine.requests import Answers, Ask
@@ -55,13 +56,13 @@ def test_what_is_left_still_folds_and_verifies(tmp_path: Path, seed: int, monkey
     driven, generator = Driven(tmp_path, seed=seed), np.random.default_rng(seed)
     seen: dict[int, Entry] = {}
     noticing(monkeypatch, driven, seen)
-    histories.begin(driven)
+    histories.begin(driven, has_parts=True)
     histories.live(driven, generator, 60)
-    found = [*driven.decisions("waiting"), *driven.decisions("patient")]
+    found = [one for name in histories.NAMES for one in driven.decisions(name)]
     picked = [found[index].decision for index in generator.choice(len(found), 10, replace=False)]
     texts = [ids.encode(one.at, one.seq, one.nonce or 0) for one in picked]
     gone = {one.seq for one in picked}
-    open_then = {one.decision.seq for one in found if one.decision.seq in gone and one.outcome is None}
+    open_then = {one.decision.seq for one in found if one.decision.seq in gone and is_open(one)}
     count = erasing.erase(driven.engine.journal, erasing.decoded(texts), 0.0, pause=0.0)
     driven.engine.catch_up()
     left, everything = rows(driven.engine.journal), list(seen.values())

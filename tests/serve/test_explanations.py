@@ -58,6 +58,22 @@ def said_of(type_: Any, body: Any) -> str | None:
             "tuning.scale must be a number above 0 and of at most 1,000,000, got 0",
         ),
         (Settings, {**GOOD, "tuning": {"scal": 1}}, "unknown field tuning.scal. Did you mean scale?"),
+        (
+            *(Settings, {**GOOD, "values": {"a": True, "b": [1], "c": False}}),
+            "values.b must be a string or true or false or a number or an object, got [1]",
+        ),
+        (Settings, {**GOOD, "values": [1]}, "values must be an object, got [1]"),
+        (
+            *(Settings, {**GOOD, "parts": {"a": {}, "b": {}, "c": {"lowest": "0"}}}),
+            'parts.c.lowest must be a number, got "0"',
+        ),
+        (
+            *(Settings, {**GOOD, "parts": {"cost": {"wight": 2}, "speed": {}}}),
+            "unknown field parts.cost.wight. Did you mean weight?",
+        ),
+        (Settings, {**GOOD, "parts": {"a": {}, "b": 3}}, "parts.b must be an object, got 3"),
+        (Settings, {**GOOD, "parts": {}}, "parts must be an object with 1 to 20 fields, got {}"),
+        (Feedback, {"parts": {"a": 1, "b": "x"}}, 'parts.b must be a number, got "x"'),
         (ArmChange, {"x": ["a"]}, "unknown field x. Known are add, retire, values"),
         (NewDecisions, {"size": 1.5}, "size must be a whole number from 1 to 10,000, got 1.5"),
         (Feedback, {"reward": {"a": None}}, 'reward must be a number, got {"a":null}'),
@@ -78,7 +94,8 @@ JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=False, allow_infinity=False) | st.just("x"),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(sorted(
         {"name", "arms", "outcome", "lowest", "better", "tuning", "scale", "reward_wait", "provisional", "add", "size",
-         "reward", "loss", "amend", "revision", "reports", "decision_id", "other"}
+         "reward", "loss", "amend", "revision", "reports", "decision_id", "other", "values", "parts", "weight",
+         "default", "context", "targetingKey", "flags", "subject", "subjects", "floor", "holdout", "several", "x" * 101}
     )), inner, max_size=5),
     max_leaves=12,
 )  # fmt: skip

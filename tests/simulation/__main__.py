@@ -19,19 +19,20 @@ def main() -> None:
     parser.add_argument("--steps", type=int, help="repair everything after so many turns")
     parser.add_argument("--trace", action="store_true", help="print every step of a replay")
     parser.add_argument("--archives", action="store_true", help="replay with an operator who archives and erases")
+    parser.add_argument("--parts", action="store_true", help="replay with outcomes that are made of parts")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to run seeds")
     parser.add_argument("--first", type=int, default=1_000, help="the first seed to run")
     asked = parser.parse_args()
     if asked.seed is None:
         sys.exit(run_many(asked.first, asked.seconds))
-    sys.exit(replay(asked.seed, asked.steps, whole=asked.trace, archives=asked.archives))
+    sys.exit(replay(asked.seed, asked.steps, whole=asked.trace, archives=asked.archives, has_parts=asked.parts))
 
 
-def replay(seed: int, steps: int | None, *, whole: bool, archives: bool) -> int:
+def replay(seed: int, steps: int | None, *, whole: bool, archives: bool, has_parts: bool) -> int:
     """Run one seed and print its trace, or the end of it. Returns 1 if it fails."""
     trace: list[str] = []
     try:
-        print(run(seed, steps, trace, archives=archives))  # noqa: T201
+        print(run(seed, steps, trace, archives=archives, has_parts=has_parts))  # noqa: T201
         failed = False
     except (Exception, Violation):  # noqa: BLE001  any error is a finding
         traceback.print_exc(file=sys.stdout)

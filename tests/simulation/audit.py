@@ -14,6 +14,7 @@ from belated.serve.domain.operating import Policy
 from belated.serve.domain.settings import ArmChange, stored_settings
 from belated.serve.engine.engine import Engine
 from belated.serve.store.verify import verify
+from tests.simulation import parted
 from tests.simulation.database import Database
 from tests.simulation.faults import CURSED
 from tests.simulation.journal import SimulatedJournal
@@ -36,7 +37,10 @@ def audit(database: Database, model: Model, engines: Sequence[Engine]) -> None:
         check_counts(experiment, own)
         check_events(experiment, own)
         check_waits(experiment.name, own, database)
-        check_outcomes(experiment.name, own, model, database.gone)
+        check = check_parts if experiment.settings.declared_parts else check_outcomes
+        check(experiment.name, own, model, database.gone)
+        if experiment.settings.declared_parts:
+            check_sums(experiment, own)
         removed = {entry.request for entry in own if entry.seq in database.gone}
         check_keys(experiment.name, [entry for entry in own if entry.request not in removed - {None}], model)
         check_keyless(experiment.name, own, model)
@@ -142,7 +146,7 @@ def check_waits(name: str, own: Sequence[Entry], database: Database) -> None:
             require(wait is not None, f"entry {entry.seq} ends a wait that has no end")
             is_early = entry.at - (entry.decided_at or 0) < (wait or 0) - 2 * SKEW
             require(not is_early, f"entry {entry.seq} ends a wait early")
-        if entry.decision is not None:
+        if entry.decision is not None and entry.kind is not EntryKind.PARTIAL:
             made.discard(entry.decision)
     require(wait is None or not made, f"decisions {sorted(made)} of {name} still wait")
 
@@ -179,6 +183,34 @@ def check_outcomes(name: str, own: Sequence[Entry], model: Model, gone: Collecti
         for status, kind in KINDS.items():
             told = model.statuses[id, status]
             require(told <= kinds[kind], f"decision {seq} was {status} {told} times, the journal has {kinds[kind]}")
+
+
+def check_parts(name: str, own: Sequence[Entry], model: Model, gone: Collection[int]) -> None:
+    """The same for outcomes that are made of parts. Each is the score of what was sent, and no part is forgotten."""
+    defaults = {"quality": 0.0, "cost": 1.0} if name == "hasty" else {}
+    for decision in (entry for entry in own if entry.kind is EntryKind.DECIDED):
+        history, id = [entry for entry in own if entry.decision == decision.seq], id_of(decision)
+        require([one.revision for one in history] == list(range(len(history))), f"revisions of decision {decision.seq}")
+        sent = [*model.sent.get(id, []), *model.sent_for.get((name, decision.alias or b""), [])]
+        fault = parted.fault_of(history, sent, defaults)
+        require(not fault, f"of decision {decision.seq}, {fault}")
+        is_closed = any(one.kind is not EntryKind.PARTIAL for one in history)
+        require(decision.seq not in gone or is_closed, f"decision {decision.seq} was removed while it was open")
+        for status, kinds in parted.KINDS.items():
+            told, kept = model.statuses[id, status], sum(one.kind in kinds for one in history)
+            require(told <= kept, f"decision {decision.seq} was {status} {told} times, the journal has {kept}")
+
+
+def check_sums(experiment: Experiment, own: Sequence[Entry]) -> None:
+    """The parts of each option are those of the newest outcomes of its decisions that teach."""
+    newest = {one.decision: one for one in own if one.parts is not None and one.policy not in (2, 3)}
+    assert experiment.parts is not None
+    for arm in range(len(experiment.arms)):
+        found = [parted.values_of(one) for one in newest.values() if one.arm == arm]
+        for index, part in enumerate(parted.NAMES):
+            values = [one[part] for one in found if part in one]
+            kept = experiment.parts.counts[arm][index], experiment.parts.totals[arm][index]
+            require(kept == (len(values), sum(values)), f"{part} of arm {arm} of {experiment.name} has {kept}")
 
 
 def is_meant(report: OutcomeReport, before: Entry | None, one: Entry) -> bool:

@@ -4,8 +4,11 @@ from itertools import count
 from random import Random
 from typing import Final, NamedTuple, final
 
+import msgspec
+
 from belated.serve.domain.messages import OutcomeReport, ReportStatus, SubjectStatus
 from belated.serve.domain.operating import Edit, Operation
+from belated.serve.domain.parts import Part
 from belated.serve.domain.quotas import OpenLimit
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, Settings, TuningChoice
@@ -22,10 +25,10 @@ COMMON: Final = 6  # keys, and subjects, that all clients use
 AMPLE: Final = OpenLimit("shop", 10**6)  # of a key, which all servers must count alike
 
 
-def experiments(random: Random, *, is_one_cursed: bool) -> list[Settings]:
+def experiments(random: Random, *, is_one_cursed: bool, has_parts: bool = False) -> list[Settings]:
     """The experiments of a run: one with a default outcome, one that gives up, and one that waits for ever.
 
-    One more has a learner that fails, if `is_one_cursed`.
+    One more has a learner that fails, if `is_one_cursed`. Outcomes of the others are made of parts, if `has_parts`.
     """
     chosen = [TuningChoice(random.choice(TUNINGS)) for _ in range(3)]
     sound = [
@@ -33,7 +36,15 @@ def experiments(random: Random, *, is_one_cursed: bool) -> list[Settings]:
         Settings("strict", ["a", "b", "c"], tuning=chosen[1], reward_wait=10.0),
         Settings("endless", ["a", "b", "c"], tuning=chosen[2]),
     ][: random.choice((1, 2, 3))]
+    if has_parts:
+        sound = [msgspec.structs.replace(one, default_outcome=None, parts=parts_of(one.name)) for one in sound]
     return [*sound, Settings(CURSED, CURSED_ARMS)] if is_one_cursed else sound
+
+
+def parts_of(name: str) -> dict[str, Part]:
+    """The parts of the outcomes of an experiment. In one of them, those that do not come have defaults."""
+    worst = (0.0, 1.0) if name == "hasty" else (None, None)
+    return {"quality": Part(weight=3.0, default=worst[0]), "cost": Part(better="lower", default=worst[1])}
 
 
 def is_unavailable(result: Result) -> bool:
@@ -138,7 +149,17 @@ class Client:
     def _tell_of_subject(self) -> OutcomeReport:
         name, id = self._random.choice(self._settings).name, f"{self._number}-{next(self._numbers)}"
         value, subject = self._random.choice(VALUES), self._subject()
-        return OutcomeReport("", "reward", value, report_id=id, experiment=name, subject=subject)
+        report = OutcomeReport("", "reward", value, report_id=id, experiment=name, subject=subject)
+        return self._in_parts(report, name)
+
+    def _in_parts(self, report: OutcomeReport, name: str) -> OutcomeReport:
+        """The report as its experiment takes it. Usually some parts are missing."""
+        settings = next(one for one in self._settings if one.name == name)
+        if not settings.declared_parts:
+            return report
+        names = self._random.choice((["quality"], ["cost"], ["quality", "cost"]))
+        parts = {name: self._random.choice(VALUES) for name in names}
+        return msgspec.structs.replace(report, word="parts", value=0.0, parts=parts)
 
     def _tell(self) -> Tell:
         if self._random.random() < 0.05:
@@ -146,10 +167,10 @@ class Client:
         recent = self._made[-12:]
         reports = []
         for _ in range(self._random.choice((1, 1, 2, 4))):
-            id = self._random.choice(recent).id
+            id, name = self._random.choice(recent)
             value, amend = self._random.choice(VALUES), self._random.random() < 0.4
             revision = self._revisions.get(id) if amend and self._random.random() < 0.8 else None
-            reports.append(OutcomeReport(id, "reward", value, amend, revision))
+            reports.append(self._in_parts(OutcomeReport(id, "reward", value, amend, revision), name))
         return Tell(reports)
 
     def _administer(self) -> ChangeArms | Close | Operate:

@@ -16,6 +16,7 @@ from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, stored_settings
 from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Operate, Result, Tell
+from tests.simulation import parted
 from tests.simulation.database import Database
 from tests.simulation.faults import CURSED
 from tests.simulation.network import Call
@@ -80,7 +81,8 @@ class Model:
                 known = self._operated(entry.experiment, self.writer.engine.fold.seq)
                 left = (entry.decided_at or 0) + (known.wait or 0) - now
                 require(left <= SKEW, f"the wait of decision {entry.decision} ends {left} us early")
-                require(entry.value == known.default, f"the wait of {entry.decision} ends with {entry.value}")
+                is_fine = known.has_parts or entry.value == known.default  # parts are audited with their history
+                require(is_fine, f"the wait of {entry.decision} ends with {entry.value}")
             if entry.kind is EntryKind.DECIDED:
                 seen = entry.seen or 0
                 require(seen <= self._database.settled(), f"a decision has seen entry {seen}, which is not settled")
@@ -349,7 +351,7 @@ class Model:
         id = report.decision_id
         is_fine = {
             "unavailable": True,
-            "conflict": any(one.value != report.value for one in (*self.sent[id], *self._sent_for(decision)))
+            "conflict": any(parted.contradicts(one, report) for one in (*self.sent[id], *self._sent_for(decision)))
             or (self.losses > 0 and report.revision is not None),  # it may be of an outcome that is lost
             "not_found": self._entry(id, []) is None or self._has_left(_place(id)[0]),
             "failed": decision is not None and decision.experiment == self._database.names.get(CURSED),
@@ -421,11 +423,16 @@ def _is_said(report: OutcomeReport, answer: ReportStatus, entry: Entry) -> bool:
     is_same = (entry.decision, entry.nonce) == _place(report.decision_id) and entry.revision == answer.revision
     if answer.status == "duplicate" and report.report_id is not None and entry.alias is not None:
         is_own = entry.alias == aliases.of_report(entry.experiment, report.report_id)
-        return is_own and entry.value == report.value  # another report may have amended it since
+        if is_own and parted.says(report, entry):
+            return True  # another report may have amended it since
+        if report.parts is None:
+            return False
     if answer.status == "superseded":
         return is_same and report.amend and report.revision is not None and report.revision < answer.revision
-    kinds = [KINDS[answer.status]] if answer.status in KINDS else list(KINDS.values())
-    return is_same and entry.kind in kinds and entry.value == report.value
+    kinds = {KINDS[answer.status]} if answer.status in KINDS else set(KINDS.values())
+    if report.parts is not None:
+        kinds = parted.KINDS.get(answer.status, {EntryKind.EXPIRED, *KINDS.values(), EntryKind.PARTIAL})
+    return is_same and entry.kind in kinds and parted.says(report, entry)
 
 
 def _name_of(report: OutcomeReport) -> tuple[str, bytes]:

@@ -19,6 +19,7 @@ class Operated(NamedTuple):
     is_closed: bool = False
     wait: int | None = None  # microseconds
     default: float | None = None
+    has_parts: bool = False  # whether an outcome is made of parts, so that it ends with what is known of them
 
     @property
     def can_decide(self) -> bool:
@@ -57,4 +58,5 @@ def _with_settings(now: Operated, settings: Any) -> Operated:
     return now._replace(
         wait=now.wait if wait is None else round(wait * MICROSECONDS),
         default=now.default if default is None else default,
+        has_parts=now.has_parts or "parts" in settings,
     )

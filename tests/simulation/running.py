@@ -9,21 +9,31 @@ from tests.simulation.model import Violation
 from tests.simulation.world import Outcome, World
 
 
-def run(seed: int, steps: int | None = None, trace: list[str] | None = None, *, archives: bool = False) -> Outcome:
-    """Run a seed, perhaps with an operator who archives. An error says how to replay it."""
+def run(
+    seed: int,
+    steps: int | None = None,
+    trace: list[str] | None = None,
+    *,
+    archives: bool = False,
+    has_parts: bool = False,
+) -> Outcome:
+    """Run a seed, perhaps with an operator who archives, or with outcomes made of parts.
+
+    An error says how to replay it.
+    """
     try:
-        return World(seed, trace=trace, archives=archives).run(steps)
+        return World(seed, trace=trace, archives=archives, has_parts=has_parts).run(steps)
     except (Exception, Violation) as error:
         limit = "" if steps is None else f" --steps {steps}"
-        limit += " --archives" if archives else ""
+        limit += f"{' --archives' if archives else ''}{' --parts' if has_parts else ''}"
         error.add_note(f"seed {seed}. Replay it with: python -m tests.simulation --seed {seed}{limit} --trace")
         raise
 
 
-def fails(seed: int, steps: int | None) -> bool:
+def fails(seed: int, steps: int | None, *, has_parts: bool = False) -> bool:
     """Whether a seed fails with this limit of steps."""
     try:
-        World(seed).run(steps)
+        World(seed, has_parts=has_parts).run(steps)
     except (Exception, Violation):  # noqa: BLE001  any error is a finding
         return True
     return False

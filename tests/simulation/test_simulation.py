@@ -7,7 +7,7 @@ import pytest
 from tests.simulation.faults import RATES, SELDOM
 from tests.simulation.running import run
 
-SEEDS, AT_ONCE, ARCHIVED_SEEDS = 1_000, 25, 100
+SEEDS, AT_ONCE, ARCHIVED_SEEDS, SEEDS_IN_PARTS = 1_000, 25, 100, 100
 EVENTS = (
     "conflicts",
     "overtaken",
@@ -38,6 +38,15 @@ def test_it_stays_so_while_decisions_are_archived_and_erased(first: int) -> None
         happened += run(seed, archives=True).happened
     assert happened["removed"] > 0
     assert happened["base"] > 0
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS_IN_PARTS, AT_ONCE))
+def test_outcomes_in_parts_are_put_together_once(first: int) -> None:
+    """Parts come to any server, twice and out of order, while waits end and decisions are archived."""
+    happened: Counter[str] = Counter()
+    for seed in range(first, first + AT_ONCE):
+        happened += run(seed, has_parts=True, archives=seed % 4 == 0).happened
+    assert [kind for kind in ("partial", "reported", "expired", "late", "amended") if not happened[kind]] == []
 
 
 def test_a_seed_replays_exactly() -> None:

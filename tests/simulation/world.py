@@ -46,7 +46,13 @@ class World:
     """Servers, clients, network, database and clocks. `run` raises a Violation if something is wrong."""
 
     def __init__(
-        self, seed: int, *, faults: Faults | None = None, trace: list[str] | None = None, archives: bool = False
+        self,
+        seed: int,
+        *,
+        faults: Faults | None = None,
+        trace: list[str] | None = None,
+        archives: bool = False,
+        has_parts: bool = False,
     ) -> None:
         self.seed, self.random, self.trace = seed, Random(seed), trace  # noqa: S311
         self.faults = drawn(self.random) if faults is None else faults
@@ -57,7 +63,8 @@ class World:
             self.database.clock = lambda: self.now + skew
         self.model = Model(self.database, lambda: self.now)
         self.network, self.orphans = Network(self.random), list[Transaction]()
-        settings, known = experiments(self.random, is_one_cursed=self.faults.failing_learner), Known([], [], {})
+        known, is_one_cursed = Known([], [], {}), self.faults.failing_learner
+        settings = experiments(self.random, is_one_cursed=is_one_cursed, has_parts=has_parts)
         self.clients = [Client(one, self.random, settings, known) for one in range(self.random.choice((1, 4, 10)))]
         self.servers = [Server(self, number) for number in range(self.random.choice((1, 2, 3)))]
         self._orphans_end = self.random.choice((0.1, 0.03, 0.005))  # the chance at each turn

@@ -5,6 +5,7 @@ import numpy as np
 from belated.serve.domain.entries import EntryKind
 from belated.serve.domain.messages import Decided, OutcomeReport
 from belated.serve.domain.operating import Edit, Operation
+from belated.serve.domain.parts import Part
 from belated.serve.domain.quotas import OpenLimit
 from belated.serve.domain.settings import ArmChange, OutcomeChoice
 from belated.serve.engine.requests import Operate
@@ -12,14 +13,20 @@ from tests.support.engines import Driven, informed
 
 __all__ = ["ArmChange"]
 
-NAMES = ("waiting", "patient")
-RARE = {EntryKind.CLOSED, EntryKind.BASE, EntryKind.REMOVED, EntryKind.OPERATED}
+NAMES = ("waiting", "patient", "composed")
+RARE = {EntryKind.CLOSED, EntryKind.BASE, EntryKind.REMOVED, EntryKind.OPERATED, EntryKind.PARTIAL}
 KINDS = set(EntryKind) - RARE  # what a long history has
-WORDS = {"waiting": "reward", "patient": "loss"}
+WORDS = {"waiting": "reward", "patient": "loss", "composed": "parts"}
+PARTS = {"quality": Part(1.0, 5.0, weight=2.0), "cost": Part(0.0, 0.1, "lower"), "seconds": Part(0.0, 9.0, "lower")}
 
 
-def begin(driven: Driven) -> None:
-    """Create two experiments. The waits of the first one end, and the second waits forever."""
+def begin(driven: Driven, *, has_parts: bool = False) -> None:
+    """Create two experiments, or three. The waits of the first and the third end, and the second waits forever.
+
+    Outcomes of the third are made of parts.
+    """
+    if has_parts:
+        driven.create("composed", ("a", "b", "c"), reward_wait=30.0, parts=PARTS)
     driven.create("waiting", ("a", "b", "c"), reward_wait=30.0, default_outcome=-1.0, outcome=OutcomeChoice(-1, 3))
     driven.create("patient", ("a", "b", "c", "d"), outcome=OutcomeChoice(0, 1, "lower"))
 
@@ -30,8 +37,9 @@ LIMIT = OpenLimit("shop", 10**6)
 def live(driven: Driven, generator: np.random.Generator, steps: int, limit: OpenLimit | None = LIMIT) -> None:
     """Continue a history by random steps. Some decisions count for a key with this limit."""
     known: list[Decided] = []
+    names = [name for name in NAMES if name in driven.engine.fold.by_name]
     for _ in range(steps):
-        name = NAMES[generator.integers(2)]
+        name = names[generator.integers(len(names))]
         match generator.choice(
             ["decide", "batch", "tell", "amend", "wait", "arms"], p=[0.35, 0.1, 0.35, 0.1, 0.07, 0.03]
         ):
@@ -51,9 +59,18 @@ def live(driven: Driven, generator: np.random.Generator, steps: int, limit: Open
 
 
 def report(decision: Decided, generator: np.random.Generator, *, amend: bool) -> OutcomeReport:
+    if decision.experiment.name == "composed":
+        return report_of_parts(decision, generator, amend=amend)
     outcome = decision.experiment.settings.outcome
     value = float(generator.uniform(outcome.lowest, outcome.highest))
     return OutcomeReport(decision.id, WORDS[decision.experiment.name], value, amend)
+
+
+def report_of_parts(decision: Decided, generator: np.random.Generator, *, amend: bool) -> OutcomeReport:
+    """Some parts of an outcome. There are few values, so that some are repeated."""
+    names = generator.choice(list(PARTS), generator.integers(1, 4), replace=False).tolist()
+    said = {name: PARTS[name].highest * float(generator.choice([0.5, 1.0])) for name in names}
+    return OutcomeReport(decision.id, "parts", 0.0, amend, parts=said)
 
 
 def change_an_arm(driven: Driven, name: str, generator: np.random.Generator, fewest: int = 2) -> None:

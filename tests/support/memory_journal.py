@@ -29,7 +29,10 @@ from belated.serve.store.journal import (
 )
 from tests.support.memory_keys import KeptKeys, KeysInMemory
 
-OUTCOMES = (EntryKind.REPORTED, EntryKind.EXPIRED, EntryKind.LATE, EntryKind.AMENDED, EntryKind.REMOVED)
+OUTCOMES = (
+    *(EntryKind.REPORTED, EntryKind.EXPIRED, EntryKind.LATE, EntryKind.AMENDED),
+    *(EntryKind.REMOVED, EntryKind.PARTIAL),
+)
 EVENTS = (EntryKind.CREATED, EntryKind.ARMS, EntryKind.CLOSED, EntryKind.OPERATED)
 
 

@@ -86,7 +86,7 @@ def rotate_key(
     with closing(existing(store)) as journal:
         try:
             at = journal.now()
-            made = managing.rotate(journal, id, pause, length, at, note(at, "belated keys rotate"))
+            made = managing.rotate(journal, id, pause, length, at, note(at, f"belated keys rotate {id}"))
         except Refusal as refusal:
             raise InvalidInput(refusal.detail) from None
     show(made.text, f"A key in place of {id}, which works for {overlap} more.")
@@ -121,7 +121,7 @@ def revoke_key(
     """Refuse a key from now on."""
     with closing(existing(store)) as journal:
         at = journal.now()
-        is_revoked = journal.revoke_key(id, at, note(at, "belated keys revoke"))
+        is_revoked = journal.revoke_key(id, at, note(at, f"belated keys revoke {id}"))
     if not is_revoked:
         raise InvalidInput(f"there is no key {id!r}, or it is revoked already. `belated keys list` shows all")
     console.print(f"revoked {id}. A running service refuses it within a second", highlight=False)

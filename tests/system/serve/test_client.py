@@ -11,6 +11,7 @@ from threading import Event, Thread
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
 from belated.client import AsyncClient, Client, Report, Subject
@@ -127,6 +128,37 @@ def test_a_subject_gets_one_decision_and_its_outcomes(served: Served, kind: type
             await done(client.ask(name, subject="ann", size=2))  # type: ignore[call-overload]
         with pytest.raises(InvalidInput, match="subjects must be a list of names"):
             await done(client.ask_for(name, "ann"))
+        await done(client.close())
+
+    asyncio.run(use())
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_parts_of_an_outcome_are_told_as_they_come(served: Served, kind: type[Client] | type[AsyncClient]) -> None:
+    async def use() -> None:
+        client, name = kind(served.url), f"models-{kind.__name__}"
+
+        async def done(operation: Any) -> Any:
+            return await operation if inspect.isawaitable(operation) else operation
+
+        parts = {"quality": {"lowest": 1, "highest": 5}, "cost": {"better": "lower"}}
+        await done(client.create_experiment(name, ["small", "large"], parts=parts))
+        one = await done(client.ask(name))
+        assert await done(client.tell(one, parts={"cost": np.float64(0.25)})) == "partial"
+        assert await done(client.tell(one.id, parts={"quality": 5})) == "applied"
+        assert await done(client.amend(one, parts={"cost": 0.5})) == "amended"
+        assert await done(client.tell(one, parts={"cost": 0.5})) == "duplicate"
+        ann = await done(client.ask(name, subject="ann"))
+        results = await done(client.tell_batch([Report(Subject(name, "ann"), parts={"quality": 3, "cost": 1})]))
+        assert [(result["status"], result["decision_id"]) for result in results] == [("applied", ann.id)]
+        document = await done(client.experiment(name))
+        told = [arm["parts"]["cost"] for arm in document["arms"]]
+        assert sum(part["reports"] * (part["mean"] or 0) for part in told) == 1.5
+        for wrong in ({"reward": 1.0, "parts": {"cost": 1}}, {"parts": {"cost": math.nan}}, {"parts": {"cost": "1"}}):
+            with pytest.raises(InvalidInput):
+                await done(client.tell(one, **wrong))
+        with pytest.raises(ServiceError, match="takes parts, got a reward"):
+            await done(client.tell(one, reward=1))
         await done(client.close())
 
     asyncio.run(use())
@@ -364,14 +396,14 @@ def test_no_reports_are_not_sent(run: Run) -> None:
     assert faked.requests == []
 
 
-@pytest.mark.parametrize("outcome", [{}, {"reward": 1, "loss": 1}])
+@pytest.mark.parametrize("outcome", [{}, {"reward": 1, "loss": 1}, {"loss": 1, "parts": {"cost": 1}}])
 def test_an_outcome_is_a_reward_or_a_loss(run: Run, outcome: dict[str, float]) -> None:
     faked = Faked()
     for use in (
         lambda client: client.tell("7", **outcome),
         lambda client: client.tell_batch([Report("7", **outcome)]),  # type: ignore[arg-type]
     ):
-        with pytest.raises(InvalidInput, match="a reward or a loss"):
+        with pytest.raises(InvalidInput, match="give a reward, a loss or parts"):
             run(faked, use)
     assert faked.requests == []
 

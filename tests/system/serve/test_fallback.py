@@ -173,6 +173,15 @@ def test_a_wrong_call_falls_back_too(run: Run, caplog: pytest.LogCaptureFixture)
     assert "None shows its fallback" in caplog.text
 
 
+@pytest.mark.parametrize("given", [{"subject": "ann", "size": 2}, {"size": "2"}, {"size": 0}, {"subject": 7}])
+def test_wrong_arguments_fall_back_too(run: Run, given: dict[str, Any]) -> None:
+    use = lambda client: client.ask("layout", fallback="blue", deadline=0.2, **given)  # noqa: E731
+    got, _ = run("http://127.0.0.1:1", use)
+    assert all(one.arm == "blue" for one in (got if isinstance(got, list) else [got]))
+    status, _ = run("http://127.0.0.1:1", lambda client: client.tell("7", parts=[1], fallback="lost", deadline=0.2))
+    assert status == "lost"
+
+
 def test_without_a_fallback_errors_are_raised(run: Run) -> None:
     with pytest.raises(ServiceError, match="does not answer"):
         run("http://127.0.0.1:1", lambda client: client.ask("layout", deadline=0.1))

@@ -7,6 +7,7 @@ from belated.errors import InvalidInput
 from belated.serve.domain.entries import Entry, EntryKind, Found
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.fold import Fold
+from belated.serve.domain.parts import is_open
 from belated.serve.domain.timestamps import shown
 from belated.serve.store.journal import PAGE, Journal, Removal, left
 
@@ -64,7 +65,7 @@ def first_waiting(journal: Journal, experiment: Experiment, until: int) -> Entry
     if experiment.expires_at(0) is None or experiment.failure is not None:
         return None
     for found in decisions(journal, experiment, experiment.last_expired, until):
-        if found.outcome is None:
+        if is_open(found):
             return found.decision
     return None
 

@@ -14,6 +14,7 @@ from belated.serve.domain import aliases, ids
 from belated.serve.domain.entries import EntryKind
 from belated.serve.domain.fold import Fold
 from belated.serve.domain.ids import DecisionId
+from belated.serve.domain.parts import is_open
 from belated.serve.engine.feedback import look_up
 from belated.serve.store.journal import Journal, Removal, entries
 from belated.serve.store.removal import begin, loaded, put_base, remove
@@ -69,7 +70,7 @@ def known(journal: Journal, wanted: dict[str, DecisionId]) -> Known:
     for (text, one), found in zip(wanted.items(), look_up(list(wanted), journal), strict=True):
         if found is not None or any(entry.nonce == one.nonce for entry in journal.history(one.seq)):
             seqs.append(one.seq)
-            n_open += found is not None and found.outcome is None
+            n_open += found is not None and is_open(found)
         else:
             unknown.append(text)
     return Known(seqs, unknown, n_open)

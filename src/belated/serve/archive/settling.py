@@ -10,6 +10,7 @@ from typing import Final
 
 from belated.serve.domain.entries import EntryKind, Found
 from belated.serve.domain.history import Mark
+from belated.serve.domain.parts import is_open
 from belated.serve.engine.feedback import new_outcome
 from belated.serve.store.journal import Conflict, Journal
 from belated.serve.store.removal import append
@@ -19,7 +20,7 @@ AT_ONCE: Final = 500  # decisions in one transaction
 
 def settle(journal: Journal, found: Iterable[Found], mark: Mark, at: int) -> int:
     """Write that these decisions are removed, for each that has no outcome. Returns how many there were."""
-    waiting, count = (one for one in found if one.outcome is None), 0
+    waiting, count = filter(is_open, found), 0
     while page := list(islice(waiting, AT_ONCE)):
         count += _settle(journal, page, mark, at)
     return count
@@ -30,10 +31,11 @@ def _settle(journal: Journal, page: Sequence[Found], mark: Mark, at: int) -> int
     left = page
     while left:
         try:
-            append(journal, [new_outcome(one.decision, None, EntryKind.REMOVED, at, None) for one in left], mark)
+            ends = [new_outcome(one.decision, one.outcome, EntryKind.REMOVED, at, None) for one in left]
+            append(journal, ends, mark)
         except Conflict:
             known = journal.find([one.decision.seq for one in left])
-            left = [one for one in known.values() if one.outcome is None]
+            left = list(filter(is_open, known.values()))
         else:
             return len(left)
     return 0

@@ -11,6 +11,7 @@ import { follow } from "/static/live.js";
 import { showGain } from "/static/gain.js";
 import { prepareManaging, showManaging } from "/static/manage.js";
 import { showEvents, showOperation } from "/static/operation.js";
+import { showParts } from "/static/parts.js";
 import { showReporting } from "/static/reporting.js";
 import { pathOf } from "/static/server.js";
 import { showStore } from "/static/store.js";
@@ -39,6 +40,7 @@ function show(experiment) {
   showHistory(drawing, experiment);
   write(byId("history-words"), chartWords(drawing, experiment));
   showEarnings(experiment);
+  showParts(experiment);
   showDelays(experiment);
   showCosts(learned);
   showStore(experiment);
@@ -61,7 +63,7 @@ function showSummary(experiment) {
   writeTo("outstanding", count(outstanding));
   writeTo("reported", count(known));
   writeTo("expired", count(ended));
-  writeTo("expired-label", fallback === null ? "Ended without an outcome" : `No report, counts as ${total(fallback)}`);
+  writeTo("expired-label", expiredLabel(experiment));
   writeTo("afterthoughts", afterthoughts(experiment));
   for (const [id, value] of [["share-reported", known], ["share-outstanding", outstanding], ["share-expired", silent + experiment.removed]]) {
     byId(id).style.flexGrow = value;
@@ -73,6 +75,11 @@ function showSummary(experiment) {
   const changes = changed ? ` Options were changed ${changed === 1 ? "once" : plural(changed, "time")}.` : "";
   writeTo("about", `${started} ${rules(experiment)}${changes} It learns with ${tuning(experiment.tuning.name)}. ${mixWords(experiment)}`.trim());
   writeTo("description", experiment.description);
+}
+
+function expiredLabel({ default_outcome: fallback, parts }) {
+  if (fallback === null) return "Ended without an outcome";
+  return Object.keys(parts).length > 0 ? "Ended with defaults for what was missing" : `No report, counts as ${total(fallback)}`;
 }
 
 function showFailure(failure) {

@@ -68,6 +68,7 @@ function showSettings(experiment) {
   elements.unit.value = String(unit);
   elements.wait.value = settings.reward_wait === null ? "" : String(settings.reward_wait / unit);
   elements.default_outcome.value = settings.default_outcome ?? "";
+  elements.default_outcome.disabled = Object.keys(experiment.parts).length > 0; // each part has a default of its own
   elements.floor.value = settings.floor ? String(Number((settings.floor * 100).toFixed(6))) : "";
   elements.holdout.value = settings.holdout ? String(Number((settings.holdout * 100).toFixed(6))) : "";
   elements.control.value = settings.control ?? BEST;

@@ -90,8 +90,10 @@ export function tuning(name) {
 const SEVERAL = { first: "the first", last: "the last", sum: "the sum", mean: "the mean" };
 
 /** The settings of an experiment's outcomes, in a few sentences. */
-export function rules({ outcome, reward_wait: wait, default_outcome: fallback, provisional, several }) {
-  const limits = `Outcomes lie between ${total(outcome.lowest)} and ${total(outcome.highest)}, and ${outcome.better} is better.`;
+export function rules({ outcome, reward_wait: wait, default_outcome: fallback, provisional, several, parts }) {
+  const names = Object.keys(parts ?? {});
+  const made = names.length > 0 ? `An outcome is made of ${listed(names)}. ` : "";
+  const limits = `${made}Outcomes lie between ${total(outcome.lowest)} and ${total(outcome.highest)}, and ${outcome.better} is better.`;
   const range = several === null ? limits : `${limits} Of several outcomes of a decision, ${SEVERAL[several]} counts.`;
   if (wait === null) return `${range} There is no limit on the wait for an outcome.`;
   const waits = `${range} Each decision waits ${duration(wait)} for its outcome.`;

@@ -28,6 +28,7 @@ class EntryKind(IntEnum):
     BASE = 9  # the state after the entry `seen` is in the store, so entries up to it may be removed
     REMOVED = 10  # the decision leaves the store before it has an outcome, so none will ever come
     OPERATED = 11  # paused, resumed, frozen, unfrozen, ended or edited, as the body says
+    PARTIAL = 12  # some parts of the outcome came, others are still to come
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -55,7 +56,8 @@ class Entry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     alias: bytes | None = (
         None  # what callers call it, as a digest. The subject of a decision, the report_id of an outcome
     )
-    # of an outcome that several reports add up to, its encoded Parts. Of a decision, the key whose limit it counts for
+    # of an outcome that several reports add up to, its encoded Parts. Of one that is made of parts, its Composed.
+    # Of a decision, the key whose limit it counts for
     parts: bytes | None = None
     policy: int | None = None  # of a decision and its outcomes, who chose its probabilities. None means the learner
 

@@ -23,6 +23,7 @@ from belated.serve.domain.failures import Failure, failure_of, readable_settings
 from belated.serve.domain.observations import EDGES as DELAYS
 from belated.serve.domain.observations import Ages, Counts, History, bucket_of
 from belated.serve.domain.operating import Edit, Operation, Operations, Policy, edited, mix_of
+from belated.serve.domain.parts import PartSums
 from belated.serve.domain.reporting import Comparison, Reporting
 from belated.serve.domain.settings import ArmChange, Settings, stored_settings
 from belated.serve.domain.timestamps import MICROSECONDS
@@ -82,11 +83,13 @@ class Experiment:
         self.chosen, self.reports = [0] * len(self.arms), [0] * len(self.arms)  # decisions and true outcomes, by arm
         self.counts, self.ages = Counts(), Ages([], [], [])
         self.delays = [0] * len(DELAYS)
+        default = self.settings.default
         # with a default outcome, silence is an answer
-        self.reporting = Reporting.new(len(self.arms)) if self.settings.default_outcome is None else None
+        self.reporting = Reporting.new(len(self.arms)) if default is None else None
         self.history = History(1, 1, [], [], [])
         self.past: list[Era] = []
-        default = self.settings.default_outcome
+        n_parts = len(self.settings.declared_parts)
+        self.parts = PartSums.new(len(self.arms), n_parts) if n_parts else None
         self.evidence = Evidence.new(len(self.arms), None if default is None else self.outcomes.loss(default))
         self.stale = 0  # decisions that a server drew from older data, so that their distribution is not known
         self.last_expired = 0  # the newest decision whose wait has ended without a report
@@ -142,7 +145,7 @@ class Experiment:
         kind = entries[0].kind
         if kind is EntryKind.DECIDED:
             self.apply_decisions(entries)
-        elif kind < EntryKind.ARMS or kind is EntryKind.REMOVED:  # all outcomes
+        elif kind < EntryKind.ARMS or kind in (EntryKind.REMOVED, EntryKind.PARTIAL):  # all outcomes
             self.apply_outcome(entries[0])
         elif kind is EntryKind.ARMS:
             self.change_arms(entries[0])
@@ -219,7 +222,11 @@ class Experiment:
         self.history.add(self.counts.decisions + 1, entry.at, point)
 
     def apply_outcome(self, entry: Entry) -> None:
-        """Apply an outcome."""
+        """Apply an outcome. Parts of one teach nothing, because the others are still to come."""
+        if self.parts is not None and not Policy.is_aside(entry):
+            self.parts.report(entry)
+        if entry.kind is EntryKind.PARTIAL:
+            return
         outcomes, decided_at = self.outcomes, entry.decided_at or 0
         loss = None if entry.value is None else outcomes.loss(entry.value)
         before = None if entry.old is None else outcomes.loss(entry.old)
@@ -309,8 +316,9 @@ class Experiment:
                 self.arms.append(name)
                 self.chosen.append(0)
                 self.reports.append(0)
-                if self.reporting is not None:
-                    self.reporting.add_arm()
+                for one in (self.reporting, self.parts):
+                    if one is not None:
+                        one.add_arm()
         added = [numbers[name] for name in change.add]
         before, after = self.era.arms, sorted([arm for arm in self.era.arms if arm not in retired] + added)
         local = {arm: index for index, arm in enumerate(after)}
@@ -513,6 +521,8 @@ class Experiment:
         plain = {name: value for name, value in vars(self).items() if name not in derived}
         if not self.values:
             del plain["values"]  # the same state as in an older release
+        if plain.get("parts") is None:
+            plain.pop("parts", None)
         return plain if self.failure is not None else {**plain, "shared": self.shared.state()}
 
     @classmethod
@@ -530,6 +540,7 @@ class Experiment:
             "evidence": Evidence,
             "operations": Operations,
             "failure": Failure,
+            "parts": PartSums,
         }
         state.setdefault("operations", {"mixed_since": state["seq"]})  # a base of an older release has none
         if aside := state["operations"].get("aside"):
@@ -537,6 +548,7 @@ class Experiment:
         for name, value in state.items():
             setattr(experiment, name, msgspec.convert(value, types[name]) if name in types else value)
         experiment.values = state.get("values", {})
+        experiment.parts = getattr(experiment, "parts", None)
         if experiment.failure is not None:
             if is_base:  # the entries are gone, so no release can apply them again
                 experiment.failure = Failure(experiment.failure.what, experiment.failure.entry)

@@ -34,7 +34,7 @@ class SubjectStatus(NamedTuple):
 
 
 class OutcomeReport(msgspec.Struct, frozen=True):
-    """The outcome of one decision. `word` is what its sender called it, reward or loss.
+    """The outcome of one decision. `word` is what its sender called it: reward, loss or parts.
 
     An amendment may say which `revision` of the outcome it replaces. With a `subject`, the decision is the newest one
     of this subject in `experiment`, and `decision_id` is empty. A `report_id` says what is the same report again.
@@ -48,3 +48,4 @@ class OutcomeReport(msgspec.Struct, frozen=True):
     report_id: str | None = None
     experiment: str | None = None
     subject: str | None = None
+    parts: dict[str, float] | None = None  # in place of the value

@@ -16,11 +16,12 @@ def check_outcome(declared: OutcomeRange, value: float) -> None:
         raise Refusal("invalid", f"{error}. {how_to_declare(declared, value)}") from None
 
 
-def how_to_declare(declared: OutcomeRange, value: float) -> str:
-    """Say how an experiment is created that takes this outcome."""
+def how_to_declare(declared: OutcomeRange, value: float, part: str | None = None) -> str:
+    """Say how an experiment is created that takes this outcome, or this value of a part."""
     if not math.isfinite(value):
         return "Send a finite number."
     ends = min(declared.lowest, value), max(declared.highest, value)
     lowest, highest = (int(end) if end.is_integer() else end for end in ends)
-    wider = json.dumps({"lowest": lowest, "highest": highest, "better": declared.better})
-    return f'The range is declared when an experiment is created, and stays. Create another with "outcome": {wider}.'
+    range = {"lowest": lowest, "highest": highest, "better": declared.better}
+    wider = f'"outcome": {json.dumps(range)}' if part is None else f'"parts": {json.dumps({part: range})[:-1]}, ...}}'
+    return f"The range is declared when an experiment is created, and stays. Create another with {wider}."

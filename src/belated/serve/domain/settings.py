@@ -11,6 +11,7 @@ from belated.errors import ImproperRule, InvalidInput
 from belated.learner.ftrl import FTRL
 from belated.learner.outcomes import OutcomeRange
 from belated.proper import proper_rates
+from belated.serve.domain.parts import Part, Parts, assumed, check_parts
 from belated.serve.domain.several import Several
 from belated.serve.domain.values import Values, check_all, check_values
 
@@ -145,6 +146,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     description: Description | UnsetType = UNSET
 
     values: Values | UnsetType = UNSET
+    parts: Parts | UnsetType = UNSET
 
     @property
     def declared_values(self) -> dict[str, Any]:
@@ -152,9 +154,19 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return {} if self.values is UNSET else dict(self.values)
 
     @property
+    def declared_parts(self) -> dict[str, Part]:
+        """The parts of an outcome. Empty if it has none."""
+        return {} if self.parts is UNSET else self.parts
+
+    @property
+    def default(self) -> float | None:
+        """What a decision counts as if nothing is reported until its wait ends, or None."""
+        return self.default_outcome if self.parts is UNSET else assumed(self.parts)
+
+    @property
     def is_provisional(self) -> bool:
         """Whether an open decision counts as the default outcome."""
-        is_possible = self.default_outcome is not None and self.tuning.name == "means"
+        is_possible = self.default is not None and self.tuning.name == "means"
         return is_possible and self.provisional is not False
 
     @property
@@ -165,7 +177,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def provisional_loss(self) -> float | None:
         """The loss from 0 to 1 that an open decision counts with, or None."""
-        default = self.default_outcome if self.is_provisional else None
+        default = self.default if self.is_provisional else None
         return None if default is None else self.outcome.build().loss(default)
 
     def build_learner(self) -> FTRL:
@@ -187,12 +199,24 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             outcomes.check("default_outcome", self.default_outcome)
         if self.provisional is True and not self.is_provisional:
             raise InvalidInput("provisional needs a default_outcome and the tuning means. Leave it out.")
+        if self.parts is not UNSET:
+            self._check_parts(self.parts)
         self.check_mix(self.arms if arms is None else arms)
         if self.values is not UNSET:
             check_values(self.values, self.arms, "takes part")
             check_all(self.values)
         self.tuning.check(1, MAX_ARMS)  # because arms come and go
         self.build_learner().distribution()
+
+    def _check_parts(self, parts: dict[str, Part]) -> None:
+        """Check an outcome that is made of parts. Raises InvalidInput."""
+        if self.outcome != OutcomeChoice():
+            raise InvalidInput("with parts the outcome is their score from 0 to 1. Leave outcome out.")
+        if self.default_outcome is not None:
+            raise InvalidInput("with parts each part has a default of its own. Leave default_outcome out.")
+        if self.several is not UNSET:
+            raise InvalidInput("a part has one value, so parts and several do not go together. Leave one of them out.")
+        check_parts(parts, has_wait=self.reward_wait is not None)
 
     def check_mix(self, names: list[str]) -> None:
         """Check the floor and the holdout with these arms. Raises InvalidInput."""

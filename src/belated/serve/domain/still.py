@@ -37,6 +37,7 @@ def without_evidence(experiment: Experiment) -> Experiment:
     copied.ages = Ages(*map(list, msgspec.structs.astuple(experiment.ages)))
     past = experiment.history  # its points never change
     copied.history = History(past.stride, past.next, list(past.rounds), list(past.times), list(past.points))
+    copied.parts = None if experiment.parts is None else experiment.parts.copy()
     copied.operations = experiment.operations.copy()
     copied.past, copied.era = list(map(copy, experiment.past)), copy(experiment.era)
     copied.reporting = None if experiment.reporting is None else _still_reporting(experiment.reporting)

@@ -4,9 +4,12 @@ import logging
 from collections.abc import Iterable, Iterator
 from typing import Final, final
 
+import msgspec
+
 from belated.errors import StoreError
 from belated.serve.domain.entries import Entry, EntryKind, Found
 from belated.serve.domain.experiment import Experiment
+from belated.serve.domain.parts import ended, is_open
 from belated.serve.engine.clock import Moment
 from belated.serve.engine.feedback import new_outcome
 from belated.serve.store.journal import Journal
@@ -14,6 +17,16 @@ from belated.serve.store.journal import Journal
 EXPIRED_AT_ONCE: Final = 2_000
 LOOKED_AT_ONCE: Final = 100
 log = logging.getLogger("belated.expiry")
+
+
+def end_of(experiment: Experiment, found: Found, at: int) -> Entry:
+    """Return the entry that ends the wait of an open decision, with the default outcome if there is one."""
+    declared, settings = experiment.settings.declared_parts, experiment.settings
+    if not declared:
+        return new_outcome(found.decision, None, EntryKind.EXPIRED, at, settings.default_outcome)
+    value, parts = ended(declared, found.outcome)
+    entry = new_outcome(found.decision, found.outcome, EntryKind.EXPIRED, at, value)
+    return msgspec.structs.replace(entry, parts=parts)
 
 
 @final
@@ -51,12 +64,7 @@ class Expiry:
                 self._scanned[experiment.seq] = scanned  # none of them was ended
                 continue
             looked += len(due)
-            default = experiment.settings.default_outcome
-            ends += [
-                new_outcome(one.decision, None, EntryKind.EXPIRED, moment.now, default)
-                for one in due
-                if not one.outcome
-            ]
+            ends += [end_of(experiment, one, moment.now) for one in due if is_open(one)]
         return ends, looked
 
     def _due(self, experiment: Experiment, moment: Moment, until: int, most: int) -> Iterator[Found]:
@@ -89,7 +97,7 @@ class Expiry:
                 if not self._is_over(found.decision, wait, moment, until):
                     return
                 after = found.decision.seq
-                are_all_known = are_all_known and found.outcome is not None
+                are_all_known = are_all_known and not is_open(found)
                 if are_all_known:
                     self._scanned[number] = after
                 yield found

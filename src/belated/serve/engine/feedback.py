@@ -1,5 +1,6 @@
 """Judges a report by what is known of its decision: applied, duplicate, late, amended, superseded or refused."""
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -12,13 +13,20 @@ from belated.serve.domain.failures import failed
 from belated.serve.domain.fold import Fold
 from belated.serve.domain.messages import OutcomeReport, ReportStatus
 from belated.serve.domain.outcome_ranges import check_outcome
+from belated.serve.domain.parts import Part, by_name, checked, composed_of, encoded, joined, score_of
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.several import Several, added, outcome_of, parts_of, replaced
 from belated.serve.domain.timestamps import shown
 from belated.serve.engine.recent import RecentDecisions, Removed
 from belated.serve.store.journal import Journal
 
-STATUSES: Final = {EntryKind.REPORTED: "applied", EntryKind.LATE: "late", EntryKind.AMENDED: "amended"}
+STATUSES: Final = {
+    EntryKind.REPORTED: "applied",
+    EntryKind.LATE: "late",
+    EntryKind.AMENDED: "amended",
+    EntryKind.PARTIAL: "partial",
+}
+PARTS: Final = "parts"
 
 
 def judge(
@@ -31,20 +39,22 @@ def judge(
     the same outcome again  -> duplicate, and nothing changes
     another outcome         -> as `_is_in_order` says, if sent as an amendment, else refused as a conflict
 
-    Where several outcomes add up, `judge_one_of_several` goes on.
+    Where several outcomes add up, `judge_one_of_several` goes on. Where one is made of parts, `judge_parts` does.
     """
     decision, outcome = found
     experiment = fold.experiments[decision.experiment]
     if experiment.failure is not None:
         raise failed(experiment.name, experiment.failure, " The report was not counted. Keep it to send it then.")
-    declared = experiment.outcomes
-    if report.word != declared.word:
-        raise Refusal("invalid", f"{experiment.name!r} takes a {declared.word}, got a {report.word}")
+    declared, parts = experiment.outcomes, experiment.settings.declared_parts
+    if report.word != (word := PARTS if parts else declared.word):
+        raise Refusal("invalid", f"{experiment.name!r} takes {article(word)}, got {article(report.word)}{hint(parts)}")
     if own is not None and own.decision != decision.seq:
         used = f"the report_id {report.report_id!r} was used for another decision"  # whose id is not for everyone
         raise Refusal("conflict", f"{used}. Send another one.")
     if (rule := experiment.settings.rule) is not None:
         return judge_one_of_several(report, found, experiment, rule, at, own)
+    if parts:
+        return judge_parts(report, found, experiment, at, own)
     check_outcome(declared, report.value)
     kind = kind_after(outcome)
     if outcome is not None and kind is EntryKind.AMENDED:
@@ -56,11 +66,72 @@ def judge(
     return ReportStatus(STATUSES[kind], entry.revision or 0), entry
 
 
-def kind_after(outcome: Entry | None) -> EntryKind:
-    """Return the kind of an outcome that follows this one."""
+def article(word: str) -> str:
+    """Return what a report calls its outcome, with an article."""
+    return word if word == PARTS else f"a {word}"
+
+
+def hint(parts: Mapping[str, Part]) -> str:
+    """Say how the parts of an outcome are sent, if it has any."""
+    example = dict.fromkeys(parts, 0)
+    return f'. Send "parts": {msgspec.json.encode(example).decode()} with your values' if parts else ""
+
+
+def kind_after(outcome: Entry | None, *, is_over: bool = False) -> EntryKind:
+    """Return the kind of an outcome that follows this one. `is_over` says whether the wait of a partial one is."""
     if outcome is None:
         return EntryKind.REPORTED
+    if outcome.kind is EntryKind.PARTIAL:
+        return EntryKind.LATE if is_over else EntryKind.REPORTED
     return EntryKind.LATE if outcome.kind is EntryKind.EXPIRED else EntryKind.AMENDED
+
+
+def judge_parts(
+    report: OutcomeReport, found: Found, experiment: Experiment, at: int, own: Entry | None
+) -> tuple[ReportStatus, Entry | None]:
+    """Judge a report where an outcome is made of parts. `own` is the newest one of its report_id.
+
+    parts are still missing      -> partial, and the decision stays open
+    the last part has come       -> applied, or late after the wait
+    a part joins after defaults  -> added, and replaces the default exactly
+    the same values again        -> duplicate, and nothing changes
+    another value of a part      -> as for one outcome
+    """
+    decision, outcome = found
+    declared, told = experiment.settings.declared_parts, report.parts or {}
+    checked(experiment.name, declared, told)
+    before = composed_of(outcome, len(declared))
+    known, revision = by_name(declared, before.values), 0 if outcome is None else outcome.revision or 0
+    changed = [name for name, value in told.items() if known.get(name, value) != value]
+    if not changed and told.keys() <= known.keys():
+        return ReportStatus("duplicate", revision), None
+    if changed:
+        earlier = {} if own is None or report.amend else by_name(declared, composed_of(own, len(declared)).values)
+        if told.items() <= earlier.items():  # a retry from before an amendment
+            return ReportStatus("duplicate", revision), None
+        amended = max(before.amended[index] for index, name in enumerate(declared) if name in changed)
+        if not _amends_parts(report, changed[0], known, revision, amended):
+            return ReportStatus("superseded", revision), None
+    after = joined(declared, before, told, 0 if outcome is None else revision + 1)
+    value = score_of(declared, after)
+    kind = EntryKind.PARTIAL if value is None else kind_after(outcome, is_over=before.is_over)
+    entry = named(new_outcome(decision, outcome, kind, at, value), report, own)
+    entry = msgspec.structs.replace(entry, parts=encoded(after))
+    status = "amended" if changed else "added" if kind is EntryKind.AMENDED else STATUSES[kind]
+    return ReportStatus(status, entry.revision or 0), entry
+
+
+def _amends_parts(report: OutcomeReport, part: str, known: dict[str, float], newest: int, amended: int) -> bool:
+    """Whether a report replaces parts, or False if a later amendment was made already.
+
+    `part` is one that differs, and `amended` is the revision of the last amendment of these parts, -1 if there is none.
+    Other parts may have come since, and do no harm. Raises a Refusal if it is no amendment.
+    """
+    if not report.amend:
+        told = f"{subject_of(report)} was reported with {part} {known[part]!r}, now {(report.parts or {})[part]!r}"
+        raise Refusal("conflict", f'{told}. Send "amend": true and "revision": {newest} to correct it.', None, newest)
+    _is_in_order(report, newest, known[part], is_amended=amended >= 0)
+    return report.revision is None or report.revision >= amended
 
 
 def named(outcome: Entry, report: OutcomeReport, own: Entry | None) -> Entry:

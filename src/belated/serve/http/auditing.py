@@ -23,7 +23,9 @@ class AuditRecord(msgspec.Struct):
     first: Annotated[str, Meta(description="When it was, or the first of them.")]
     last: str
     times: Annotated[int, Meta(description="How many there were.")]
-    what: Annotated[str, Meta(description="The route, or the command.")]
+    what: Annotated[
+        str, Meta(description="The route, or the command. Of a change of an access key also the id of that key.")
+    ]
     status: Annotated[int, Meta(description="Of the answer. 0 if refusals of several kinds are counted as one.")]
     by: Annotated[str, Meta(description="The label of the key, or its id. Empty if no known key was sent.")]
     key: Annotated[str, Meta(description="The id of the key.")]

@@ -76,15 +76,16 @@ def report_of(
     report_id = None if feedback.report_id is UNSET else aliases.checked("report_id", feedback.report_id)
     if subject is not None:
         aliases.checked("subject", subject)
-    reward, loss = feedback.reward, feedback.loss
-    if (reward is UNSET) == (loss is UNSET):
-        raise Refusal("invalid", "give either a reward or a loss, as the experiment declares")
+    given = [one for one in ("reward", "loss", "parts") if getattr(feedback, one) is not UNSET]
+    if len(given) != 1:
+        raise Refusal("invalid", "give either a reward, a loss or parts, as the experiment declares")
     if feedback.revision is not UNSET and not feedback.amend:
         raise Refusal("invalid", f'the revision {feedback.revision} is that of an amendment. Send "amend": true too.')
     revision = None if feedback.revision is UNSET else feedback.revision
-    word, value = ("loss", loss) if reward is UNSET else ("reward", reward)
-    value = float(value)  # type: ignore[arg-type]  # it is set
-    return OutcomeReport(decision_id, word, value, feedback.amend, revision, report_id, experiment, subject)
+    parts = None if feedback.parts is UNSET else feedback.parts
+    value = 0.0 if parts is not None else float(getattr(feedback, given[0]))
+    named = report_id, experiment, subject
+    return OutcomeReport(decision_id, given[0], value, feedback.amend, revision, *named, parts)
 
 
 async def tell(call: Call) -> Answer:
@@ -142,7 +143,7 @@ async def read_decision(call: Call) -> Answer:
     def read_history() -> DecisionHistory:
         record = call.service.decision(call.path["decision_id"], first, limit, call.grant.experiment, call.caller)
         document = of_found(record.experiment, record.found)
-        outcomes = [one for entry in record.outcomes if (one := of_outcome(entry)) is not None]
+        outcomes = [one for entry in record.outcomes if (one := of_outcome(record.experiment, entry)) is not None]
         return DecisionHistory(**msgspec.structs.asdict(document), outcomes=outcomes, next=record.next)
 
     return Answer(200, await run_in_threadpool(read_history))

@@ -10,6 +10,7 @@ from belated.serve.domain.entries import Entry, EntryKind, Found
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.messages import Decided
 from belated.serve.domain.operating import Policy, noted
+from belated.serve.domain.parts import PartValues, by_name, composed_of
 from belated.serve.domain.settings import MAX_NAME, ArmName
 from belated.serve.domain.timestamps import iso, iso_or_none
 from belated.serve.http.problem_documents import ProblemDocument
@@ -45,13 +46,26 @@ class DecisionDocument(msgspec.Struct):
 class OutcomeDocument(msgspec.Struct):
     """The outcome of a decision."""
 
-    status: Literal["reported", "expired", "late", "amended", "removed"]
+    status: Annotated[
+        Literal["reported", "expired", "late", "amended", "removed", "partial"],
+        Meta(description="partial means that parts of it are still to come."),
+    ]
     value: (
-        Annotated[float, Meta(description="In the experiment's units. null if the wait ended without a default.")]
+        Annotated[
+            float,
+            Meta(
+                description="In the experiment's units. null if the wait ended without a default, or while parts are "
+                "still to come."
+            ),
+        ]
         | None
     )
     at: str
     revision: Annotated[int, Meta(description="0 for the first outcome, then 1, 2, ...")]
+    parts: (
+        Annotated[dict[str, float], Meta(description="The parts that were reported, if the outcome is made of parts.")]
+        | UnsetType
+    ) = UNSET
 
 
 class KnownDecision(DecisionDocument):
@@ -116,10 +130,11 @@ class NewDecisions(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Feedback(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """An outcome as a reward or a loss, as the experiment declares, in its units."""
+    """An outcome as a reward, a loss or parts, as the experiment declares, in its units."""
 
     reward: float | UnsetType = UNSET
     loss: float | UnsetType = UNSET
+    parts: PartValues | UnsetType = UNSET
     amend: Annotated[bool, Meta(description="Replace an outcome that was reported before.")] = False
     revision: (
         Annotated[
@@ -171,12 +186,13 @@ class FeedbackStatus(msgspec.Struct):
 
     decision_id: str
     status: Annotated[
-        Literal["applied", "duplicate", "amended", "superseded", "late", "added", "ignored"],
+        Literal["applied", "duplicate", "amended", "superseded", "late", "added", "ignored", "partial"],
         Meta(
             description="applied means it counts. duplicate means it was reported before. amended means it replaced an "
             "earlier report. superseded means that a later amendment was made already, so it changed nothing. late "
             "means it came after the wait and replaced the default. added means it joined earlier outcomes of the "
-            "decision. ignored means that only the first one counts."
+            "decision. ignored means that only the first one counts. partial means that it is kept, and counts when "
+            "the other parts have come."
         ),
     ]
     revision: Annotated[int, Meta(description="The revision of the outcome that is in force.")]
@@ -185,7 +201,7 @@ class FeedbackStatus(msgspec.Struct):
 class FeedbackResult(msgspec.Struct, omit_defaults=True):
     """What became of one report in a batch, a status or a problem."""
 
-    status: Literal["applied", "duplicate", "amended", "superseded", "late", "added", "ignored", "problem"]
+    status: Literal["applied", "duplicate", "amended", "superseded", "late", "added", "ignored", "partial", "problem"]
     decision_id: str | None = None  # of a subject only if it has one
     problem: ProblemDocument | None = None
     revision: int | None = None
@@ -197,7 +213,7 @@ class FeedbackResults(msgspec.Struct):
     results: list[FeedbackResult]
 
 
-class ReportedOutcome(OutcomeDocument):
+class ReportedOutcome(OutcomeDocument, kw_only=True):
     """An outcome in an experiment's list of outcomes."""
 
     decision_id: DecisionIdText
@@ -259,6 +275,7 @@ OUTCOME_STATUSES: Final = {
     EntryKind.LATE: "late",
     EntryKind.AMENDED: "amended",
     EntryKind.REMOVED: "removed",
+    EntryKind.PARTIAL: "partial",
 }
 POLICIES: Final[dict[int | None, str]] = {
     None: "learner",
@@ -279,13 +296,15 @@ def id_of(decision: Entry) -> str:
     return ids.encode(decision.at, decision.seq, decision.nonce or 0)
 
 
-def of_outcome(entry: Entry | None) -> OutcomeDocument | None:
+def of_outcome(experiment: Experiment, entry: Entry | None) -> OutcomeDocument | None:
     """Describe an outcome."""
-    return None if entry is None else OutcomeDocument(*_outcome(entry))
+    return None if entry is None else OutcomeDocument(*_outcome(experiment, entry))
 
 
-def _outcome(entry: Entry) -> tuple[Any, float | None, str, int]:
-    return OUTCOME_STATUSES[entry.kind], entry.value, iso(entry.at), entry.revision or 0
+def _outcome(experiment: Experiment, entry: Entry) -> tuple[Any, float | None, str, int, Any]:
+    declared = experiment.settings.declared_parts
+    parts = by_name(declared, composed_of(entry, len(declared)).values) if declared else UNSET
+    return OUTCOME_STATUSES[entry.kind], entry.value, iso(entry.at), entry.revision or 0, parts
 
 
 def of_found(experiment: Experiment, found: Found) -> KnownDecision:
@@ -293,14 +312,15 @@ def of_found(experiment: Experiment, found: Found) -> KnownDecision:
     one = found.decision
     arm, expires = experiment.arms[one.arm or 0], iso_or_none(experiment.expires_at(one.at))
     drawn = one.probability or 0.0, one.round or 0, iso(one.at)
-    told: Any = POLICIES[one.policy], of_outcome(found.outcome)
+    told: Any = POLICIES[one.policy], of_outcome(experiment, found.outcome)
     return KnownDecision(id_of(one), experiment.name, arm, *drawn, expires, *told)
 
 
 def of_reported(experiment: Experiment, entry: Entry) -> ReportedOutcome:
     """Describe an outcome together with its decision."""
     id = ids.encode(entry.decided_at or 0, entry.decision or 0, entry.nonce or 0)
-    return ReportedOutcome(*_outcome(entry), id, experiment.arms[entry.arm or 0])
+    told = _outcome(experiment, entry)
+    return ReportedOutcome(*told, decision_id=id, arm=experiment.arms[entry.arm or 0])
 
 
 def of_event(entry: Entry) -> Event:

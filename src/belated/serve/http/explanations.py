@@ -1,7 +1,7 @@
 """Says in JSON's words what is wrong with a body. msgspec says it in Python's."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -11,7 +11,7 @@ from belated.serve.domain.settings import well_formed_name
 from belated.suggestions import closest
 
 WHERE: Final = re.compile(r" - at `\$(.*)`$")
-STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
+STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+)\]|\[(\.{3})\]")
 FIELD: Final = re.compile(r"Object (missing required|contains unknown) field `(.*?)`")
 LONGEST: Final = 80  # characters of a value
 CUT: Final = "..."
@@ -21,8 +21,10 @@ DOCUMENTED: Final = "See /docs for what is allowed."
 def explained(said: str, content: bytes, expected: Any) -> str:
     """Explain an error of msgspec about a body that should be of this type."""
     try:
-        value, type_, path = msgspec.json.decode(content), bare(inspect.type_info(expected)), ""
-        for key, index in steps(said):
+        body, type_, path = msgspec.json.decode(content), bare(inspect.type_info(expected)), ""
+        value = body
+        for name, index, unnamed in steps(said):
+            key = wrong_key(said, value, body, expected) if unnamed else name
             value, type_ = value[key or int(index)], inside(type_, key)
             path += f".{key}" if key else f"[{index}]"
     except (LookupError, TypeError, ValueError, RecursionError):
@@ -31,10 +33,32 @@ def explained(said: str, content: bytes, expected: Any) -> str:
     return f"{text}{'' if text.endswith(('?', CUT)) else '.'} {DOCUMENTED}"
 
 
-def steps(said: str) -> Iterator[tuple[str, str]]:
-    """The fields and positions that lead to the place of an error."""
+def steps(said: str) -> Iterator[tuple[str, str, str]]:
+    """The fields and positions that lead to the place of an error. msgspec does not name keys of the caller's own."""
     found = WHERE.search(said)
     yield from STEP.findall(found[1] if found else "")
+
+
+def wrong_key(said: str, items: dict[str, Any], body: Any, expected: Any) -> str:
+    """The key in `items`, which are somewhere in the body, whose value is the error."""
+    whole, keys = dict(items), list(items)
+    while len(keys) > 1:
+        half = keys[: len(keys) // 2]
+        items.clear()
+        items.update((key, whole[key]) for key in half)
+        keys = half if error_of(body, expected) == said else keys[len(half) :]
+    items.clear()
+    items.update(whole)
+    return keys[0]
+
+
+def error_of(body: Any, expected: Any) -> str:
+    """What msgspec says of a body, or nothing if it is fine."""
+    try:
+        msgspec.json.decode(msgspec.json.encode(body), type=expected)
+    except msgspec.ValidationError as error:
+        return str(error)
+    return ""
 
 
 def bare(type_: inspect.Type) -> inspect.Type:
@@ -73,7 +97,7 @@ def described(type_: inspect.Type, value: Any) -> str:
     """What a value of this type may be."""
     match type_:
         case inspect.UnionType(types=types):
-            words = " or ".join(described(bare(one), value) for one in types)
+            words = " or ".join(dict.fromkeys(described(one, value) for one in alternatives(types)))
         case inspect.LiteralType(values=values):
             words = f"one of {', '.join(map(str, values))}"
         case inspect.StrType(pattern=str()) if isinstance(value, str):
@@ -88,9 +112,18 @@ def described(type_: inspect.Type, value: Any) -> str:
             words = "true or false"
         case inspect.NoneType():
             words = "null"
+        case inspect.DictType(min_length=least, max_length=most):
+            words = f"an object{sized(least, most, 'field')}"
         case _:
             words = "an object"
     return words
+
+
+def alternatives(types: Iterable[inspect.Type]) -> list[inspect.Type]:
+    """The types of a union. A whole number is a number."""
+    found = list(map(bare, types))
+    has_floats = any(isinstance(one, inspect.FloatType) for one in found)
+    return [one for one in found if not (has_floats and isinstance(one, inspect.IntType))]
 
 
 def sized(least: int | None, most: int | None, unit: str) -> str:

@@ -10,15 +10,18 @@ from contextlib import closing
 from itertools import chain
 from typing import Any, Final
 
+import msgspec
+from msgspec import UNSET
 from starlette.concurrency import run_in_threadpool
 
 from belated.serve.domain import ids, timestamps
-from belated.serve.domain.entries import EntryKind, Found
+from belated.serve.domain.entries import Found
 from belated.serve.domain.experiment import Experiment
+from belated.serve.domain.parts import is_open
 from belated.serve.domain.refusals import Refusal
 from belated.serve.http import parquet
 from belated.serve.http.calls import Answer, Call, experiment_of, whole
-from belated.serve.http.documents import OutcomeDocument, of_found
+from belated.serve.http.documents import KnownDecision, OutcomeDocument, of_found
 from belated.serve.http.spreadsheets import text_cell
 from belated.serve.service.lists import Wanted
 
@@ -26,6 +29,7 @@ DECISION: Final = ("decision_id", "round", "time", "arm", "probability")
 OUTCOME: Final = ("outcome", "outcome_time", "status", "expires_at")  # it expires at the end of the wait
 RANGE: Final = ("outcome_lowest", "outcome_highest", "outcome_better")  # the same in every row, safe in spreadsheets
 SUBJECT: Final = ("subject",)  # its digest, in hexadecimal
+PARTS: Final = ("parts",)  # those that were reported, as JSON. Only where an outcome is made of parts
 MOST_ROWS: Final = 2**62
 CURSOR: Final = "Belated-Cursor"  # the header that says where a later export goes on
 Pages = Generator[list[Found]]
@@ -67,7 +71,7 @@ def csv_pages(experiment: Experiment, pages: Pages, *, has_header: bool = True) 
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     if has_header:
-        writer.writerow((*DECISION, *OUTCOME, *RANGE, *SUBJECT))
+        writer.writerow(columns(experiment))
     within = experiment.outcomes
     limits = repr(within.lowest), repr(within.highest), within.better
     with closing(pages):
@@ -75,12 +79,24 @@ def csv_pages(experiment: Experiment, pages: Pages, *, has_header: bool = True) 
             for found in page:
                 one = of_found(experiment, found)
                 decided = one.decision_id, one.round, one.decided_at, text_cell(one.arm), repr(one.probability)
-                writer.writerow(
-                    (*decided, *outcome_cells(one.outcome), one.expires_at or "", *limits, subject_of(found))
-                )
+                told = *outcome_cells(one.outcome, found), one.expires_at or ""
+                writer.writerow((*decided, *told, *limits, subject_of(found), *parts_of(experiment, one.outcome)))
             yield buffer.getvalue().encode()
             buffer.seek(0)
             buffer.truncate()
+
+
+def columns(experiment: Experiment) -> tuple[str, ...]:
+    """Return the names of the columns."""
+    return *DECISION, *OUTCOME, *RANGE, *SUBJECT, *(PARTS if experiment.settings.declared_parts else ())
+
+
+def parts_of(experiment: Experiment, outcome: OutcomeDocument | None) -> tuple[str, ...]:
+    """Return the column of PARTS, if there is one."""
+    if not experiment.settings.declared_parts:
+        return ()
+    known = {} if outcome is None or outcome.parts is UNSET else outcome.parts
+    return (msgspec.json.encode(known).decode() if known else "",)
 
 
 def subject_of(found: Found) -> str:
@@ -88,11 +104,18 @@ def subject_of(found: Found) -> str:
     return (found.decision.alias or b"").hex()
 
 
-def outcome_cells(outcome: OutcomeDocument | None) -> tuple[str, str, str]:
-    """Return an outcome's value, time and status. A decision that is about to leave the store has no outcome."""
-    if outcome is None or outcome.status == "removed":
-        return "", "", "open"
-    return ("", "", outcome.status) if outcome.value is None else (repr(outcome.value), outcome.at, outcome.status)
+def status_of(outcome: OutcomeDocument | None, found: Found) -> str:
+    """Return the status of a decision. One that is about to leave the store has no outcome."""
+    if outcome is None or outcome.status == "removed" or is_open(found):
+        return "open"
+    return "expired" if outcome.status == "partial" else outcome.status
+
+
+def outcome_cells(outcome: OutcomeDocument | None, found: Found) -> tuple[str, str, str]:
+    """Return an outcome's value, time and status."""
+    status = status_of(outcome, found)
+    is_known = outcome is not None and outcome.value is not None and status != "open"
+    return (repr(outcome.value), outcome.at, status) if outcome is not None and is_known else ("", "", status)
 
 
 def parquet_parts(experiment: Experiment, pages: Pages) -> Generator[bytes]:
@@ -101,27 +124,31 @@ def parquet_parts(experiment: Experiment, pages: Pages) -> Generator[bytes]:
 
     time, number = pl.Datetime("us", "UTC"), pl.Float64
     decision, outcome = (pl.String, pl.Int64, time, pl.String, number), (number, time, pl.String, time)
-    types = (*decision, *outcome, number, number, pl.String, pl.String)
+    more = (pl.String,) if experiment.settings.declared_parts else ()
+    types = (*decision, *outcome, number, number, pl.String, pl.String, *more)
     within = experiment.outcomes
     limits = within.lowest, within.highest, within.better
 
     def rows() -> Generator[list[tuple[Any, ...]]]:
         with closing(pages):
             for page in pages:
-                yield [(*cells(experiment, found), *limits, subject_of(found) or None) for found in page]
+                yield [row(found) for found in page]
 
-    return parquet.parts(dict(zip((*DECISION, *OUTCOME, *RANGE, *SUBJECT), types, strict=True)), rows())
+    def row(found: Found) -> tuple[Any, ...]:
+        one = of_found(experiment, found)
+        told = [part or None for part in parts_of(experiment, one.outcome)]
+        return *cells(experiment, one, found), *limits, subject_of(found) or None, *told
+
+    return parquet.parts(dict(zip(columns(experiment), types, strict=True)), rows())
 
 
-def cells(experiment: Experiment, found: Found) -> tuple[Any, ...]:
+def cells(experiment: Experiment, one: KnownDecision, found: Found) -> tuple[Any, ...]:
     """Return the columns of DECISION and OUTCOME for Parquet. Times are in microseconds."""
-    one, outcome = of_found(experiment, found), found.outcome
     decided = one.decision_id, one.round, found.decision.at, one.arm, one.probability
-    ends = experiment.expires_at(found.decision.at)
-    if outcome is None or one.outcome is None or outcome.kind is EntryKind.REMOVED:
-        return *decided, None, None, "open", ends
-    told = (None, None) if outcome.value is None else (outcome.value, outcome.at)
-    return *decided, *told, one.outcome.status, ends
+    ends, status = experiment.expires_at(found.decision.at), status_of(one.outcome, found)
+    if found.outcome is None or found.outcome.value is None or status == "open":
+        return *decided, None, None, status, ends
+    return *decided, found.outcome.value, found.outcome.at, status, ends
 
 
 async def to_csv(call: Call) -> Answer:

@@ -117,7 +117,7 @@ async def rotate_key(call: Call) -> Answer:
     check_unrestricted(call.grant)
     wanted, id = await call.read(ROTATION), call.path["key_id"]
     expires_in = None if wanted.expires_in is UNSET else wanted.expires_in
-    record = record_of(call, f"{KEY}/rotate", 201)
+    record = record_of(call, f"{KEYS}/{id}/rotate", 201)
     rotate = partial(managing.rotate, record=record)
     made = await call.service.manage(lambda journal, now: rotate(journal, id, wanted.overlap, expires_in, now))
     call.noted = True
@@ -128,7 +128,8 @@ async def revoke_key(call: Call) -> Answer:
     """Revoke a key. Every server that reaches the store refuses it within a second. Repeating it changes nothing."""
     check_unrestricted(call.grant)
     await call.read(NOTHING)
-    id, record = call.path["key_id"], record_of(call, f"{KEY}/revoke", 200)
+    id = call.path["key_id"]
+    record = record_of(call, f"{KEYS}/{id}/revoke", 200)
     key = await call.service.manage(lambda journal, now: managing.revoke(journal, id, now, record))
     call.noted = True
     return Answer(200, of_key(key))

@@ -3,12 +3,20 @@
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from belated.serve.domain.observations import Counts
+from belated.serve.domain.parts import Part
 from belated.serve.domain.settings import OutcomeChoice, TuningChoice
 from belated.serve.domain.several import Several
 from belated.serve.service.findings import ArmComparison, CostsView, HoldoutView, ShowView, VerdictView
+
+
+class PartMean(msgspec.Struct):
+    """How often a part of the outcome was reported for an arm, and its average."""
+
+    reports: int
+    mean: Annotated[float, Meta(description="In the part's units. null before the first report.")] | None
 
 
 class ArmView(msgspec.Struct):
@@ -48,6 +56,7 @@ class ArmView(msgspec.Struct):
         | None
     )
     high: float | None
+    parts: Annotated[dict[str, PartMean], Meta(description="Only if the outcome is made of parts.")] | UnsetType = UNSET
 
 
 class Histogram(msgspec.Struct):
@@ -180,6 +189,7 @@ class ExperimentView(msgspec.Struct):
     ]
     rest: Annotated[RestView, Meta(description="null if `arms` has all.")] | None
     outcome: OutcomeChoice
+    parts: Annotated[dict[str, Part], Meta(description="The parts of an outcome. Empty if it has none.")]
     tuning: TuningChoice
     reward_wait: float | None
     default_outcome: float | None
@@ -222,7 +232,7 @@ class ExperimentView(msgspec.Struct):
     archive: Annotated[ArchiveView, Meta(description="null if nothing was removed since it began.")] | None = None
 
 
-class ArmDetails(ArmView):
+class ArmDetails(ArmView, kw_only=True):
     """An arm in the list of all arms."""
 
     comparison: Annotated[ArmComparison, Meta(description="null for the leader and for retired arms.")] | None

@@ -63,7 +63,7 @@ def share_never(experiment: Experiment) -> float | None:
     """Return the share of finished decisions without an outcome."""
     counts, settings = experiment.counts, experiment.settings
     closed = counts.reported + counts.expired
-    if not closed or settings.reward_wait is None or settings.default_outcome is not None:
+    if not closed or settings.reward_wait is None or settings.default is not None:
         return None
     return (counts.expired - counts.late) / closed
 
@@ -106,10 +106,11 @@ def plain_fields(experiment: Experiment) -> dict[str, Any]:
         "outcome": settings.outcome,
         "tuning": settings.tuning,
         "reward_wait": settings.reward_wait,
-        "default_outcome": settings.default_outcome,
+        "default_outcome": settings.default,
         "values": experiment.values,
         "provisional": settings.is_provisional,
         "several": settings.rule,
+        "parts": settings.declared_parts,
         **msgspec.structs.asdict(counts),
         "outstanding": counts.outstanding,
     }

@@ -41,8 +41,13 @@ def create(journal: Journal, wish: KeyWish, now: int, record: Record | None = No
     scope = keys.with_limits("+".join(dict.fromkeys(wish.scopes)), wish.max_open, wish.rate, wish.expires_in)
     expires_at = None if wish.expires_in is None else now + round(wish.expires_in * MICROSECONDS)
     made = MadeKey(*keys.new(scope, wish.experiment, wish.label, expires_at, now))
-    journal.add_key(made.key, None, record)
+    journal.add_key(made.key, None, naming(record, made.key))
     return made
+
+
+def naming(record: Record | None, made: Key) -> Record | None:
+    """Return a record that also says which key was made."""
+    return None if record is None else record._replace(what=f"{record.what}, new key {made.id}")
 
 
 def create_first(journal: Journal, wish: KeyWish, now: int, record: Record | None = None) -> MadeKey:
@@ -69,7 +74,8 @@ def rotate(
     expires_at = None if lifetime is None else now + round(lifetime * MICROSECONDS)
     made = MadeKey(*keys.new(scope, old.experiment, old.label, expires_at, now))
     end = min(now + round(overlap * MICROSECONDS), old.expires_at or 2**62)
-    journal.add_key(made.key, old._replace(scope=keys.expiring(old.scope), expires_at=end), record)
+    ended = old._replace(scope=keys.expiring(old.scope), expires_at=end)
+    journal.add_key(made.key, ended, naming(record, made.key))
     return made
 
 

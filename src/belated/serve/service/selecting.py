@@ -21,7 +21,7 @@ def likeliest(still: Still) -> list[int]:
 
 def worth(experiment: Experiment, look: Look, arm: int) -> float:
     """Return the loss that the page sorts by. An open decision counts as the default, if there is one."""
-    found, default = look.means[arm], experiment.settings.default_outcome
+    found, default = look.means[arm], experiment.settings.default
     if found is None:
         return 2.0
     if default is None:

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Final, TypeVar
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from belated.serve.domain.experiment import Experiment, Look
 from belated.serve.domain.observations import EDGES, in_order
@@ -22,6 +23,7 @@ from belated.serve.service.descriptions import (
     ExperimentView,
     Histogram,
     HistoryView,
+    PartMean,
     ReportingView,
     RestView,
     StoreView,
@@ -100,13 +102,25 @@ def arm_views(still: Still, look: Look, shown: Sequence[int]) -> list[ArmView]:
         chosen, found = experiment.chosen[arm], look.means[arm]
         share = chosen / offered[arm] if offered[arm] else None
         counted = chosen, share, experiment.reports[arm], chosen - (0 if found is None else found.known)
-        values: tuple[float | None, ...] = (None, None, None, None)
+        values: tuple[float | None, float | None, float | None, float | None] = (None, None, None, None)
         if found is not None:
-            mean, default = outcome.value(found.mean), experiment.settings.default_outcome
+            mean, default = outcome.value(found.mean), experiment.settings.default
             assumed = None if default is None else (mean * found.known + default * found.open) / chosen
-            values = (mean, assumed, *sorted((outcome.value(found.low), outcome.value(found.high))))
-        views.append(ArmView(experiment.arms[arm], arm in now, now.get(arm), *counted, *values))
+            low, high = sorted((outcome.value(found.low), outcome.value(found.high)))
+            values = mean, assumed, low, high
+        view = ArmView(experiment.arms[arm], arm in now, now.get(arm), *counted, *values)
+        view.parts = part_means(experiment, arm)
+        views.append(view)
     return views
+
+
+def part_means(experiment: Experiment, arm: int) -> dict[str, PartMean] | UnsetType:
+    """Return the averages of the parts of an arm's outcomes, if they are made of parts."""
+    sums = experiment.parts
+    if sums is None:
+        return UNSET
+    numbers = zip(experiment.settings.declared_parts, sums.counts[arm], sums.totals[arm], strict=True)
+    return {name: PartMean(count, total / count if count else None) for name, count, total in numbers}
 
 
 def rest_view(still: Still, look: Look, shown: Sequence[int]) -> RestView | None:

@@ -1,0 +1,41 @@
+"""An entity tag of OFREP does not outlive the decisions that it stands for."""
+
+import asyncio
+from contextlib import closing
+from pathlib import Path
+
+from belated.serve.domain import ids, timestamps
+from belated.serve.engine.engine import Engine
+from belated.serve.service.service import Service
+from belated.serve.store.sqlite.journal import SQLiteJournal
+from tests.support.in_process import Caller, visit
+from tests.support.removals import removed
+
+FLAGS = "/ofrep/v1/evaluate/flags"
+WANTED = {"context": {"targetingKey": "ann", "flags": ["layout"]}}
+
+
+def test_a_decision_that_was_erased_is_made_anew(tmp_path: Path) -> None:
+    """Otherwise the app would go on with a decision that takes no outcome."""
+
+    async def work(caller: Caller) -> None:
+        await caller.post("/v1/experiments", {"name": "layout", "arms": ["a", "b"]})
+        first = await caller.post(FLAGS, WANTED)
+        again = await caller.post(FLAGS, WANTED, **{"If-None-Match": first.headers["etag"]})
+        assert again.status_code == 304
+        old = first.json()["flags"][0]["metadata"]["decision_id"]
+        decision = ids.decode(old)
+        assert decision is not None
+        with closing(SQLiteJournal(tmp_path / "belated.db")) as other:
+            removed(other, timestamps.now(), decisions=(decision.seq,))
+        for _ in range(100):
+            again = await caller.post(FLAGS, WANTED, **{"If-None-Match": first.headers["etag"]})
+            if again.status_code == 200:
+                break
+            await asyncio.sleep(0.02)  # until the server has read of it
+        new = again.json()["flags"][0]["metadata"]["decision_id"]
+        assert new != old
+        told = await caller.post(f"/v1/decisions/{new}/feedback", {"reward": 1})
+        assert told.json()["status"] == "applied"
+
+    visit(Service(Engine(SQLiteJournal(tmp_path / "belated.db", synchronous="OFF"))), work)
