@@ -3,6 +3,7 @@
 import pytest
 
 from belated.errors import InvalidInput
+from belated.serve.domain.quotas import OpenLimit
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.service import keys, managing
@@ -95,7 +96,9 @@ def test_a_rotated_key_may_do_the_same_and_the_old_one_ends_after_the_overlap(
     assert len({one.text for one in (old, new, again)}) == 3
     for made in (old, new, again):
         grant = gate.admit(made.text, "decide")
-        assert grant == Grant("decide+report", "layout", made.key.id, 5, 2.5, "shop")
+        first = "" if made is old else old.key.id
+        assert grant == Grant("decide+report", "layout", made.key.id, 5, 2.5, "shop", first)
+        assert grant.limit == OpenLimit(old.key.id, 5)  # they share the room
         assert grant.by == "shop"
     for made in (new, again):
         wanted = None if expires_in is None else clock.now + 1000 * MICROSECONDS
@@ -103,6 +106,8 @@ def test_a_rotated_key_may_do_the_same_and_the_old_one_ends_after_the_overlap(
     clock.now += 30 * MICROSECONDS
     assert may(gate, old.text) == {"the key has expired"}
     assert may(gate, new.text) == {"decide", "report"}
+    third = managing.rotate(journal, new.key.id, 30, None, clock.now)
+    assert Gate(journal.keys(), now=clock).admit(third.text, "decide").limit == OpenLimit(old.key.id, 5)
     with pytest.raises(Refusal, match="Create a new one"):
         managing.rotate(journal, old.key.id, 30, None, clock.now)
     with pytest.raises(Refusal, match="there is no key 'nope'"):

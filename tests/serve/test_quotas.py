@@ -9,16 +9,21 @@ from typing import Any
 import pytest
 
 from belated.errors import InvalidInput
-from belated.serve.domain.quotas import Quotas, Rates
+from belated.serve.archive.erasing import decoded, erase
+from belated.serve.domain.experiment import Experiment
+from belated.serve.domain.operating import Operation
+from belated.serve.domain.quotas import OpenLimit, Quotas, Rates
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, Settings
 from belated.serve.engine.engine import Engine
-from belated.serve.engine.requests import Ask, ChangeArms, Create
+from belated.serve.engine.requests import Ask, ChangeArms, Create, Operate
+from belated.serve.http.documents import id_of
 from belated.serve.service import keys
 from belated.serve.service.keys import Gate, Grant
 from belated.serve.service.lists import MOST_EXPORTS, Wanted
 from belated.serve.service.service import Service
 from belated.serve.store.sqlite.journal import SQLiteJournal
+from belated.serve.store.verify import verify
 from tests.support.engines import Driven
 
 
@@ -73,13 +78,130 @@ def test_the_requests_of_one_group_share_the_room(tmp_path: Path) -> None:
     assert_refused(again[2])
 
 
-def test_a_key_may_have_a_lower_limit(tmp_path: Path) -> None:
+def asked(driven: Driven, key: str, most: int, size: int = 1, name: str = "layout") -> Any:
+    """Ask with a key that may have so many open decisions. Returns the decisions, or a Refusal."""
+    answer = driven.do(Ask(name, size, None, OpenLimit(key, most)))
+    return answer if isinstance(answer, Refusal) else answer.decisions
+
+
+def test_a_key_counts_its_own_open_decisions(tmp_path: Path) -> None:
+    driven = limited(tmp_path, 20)
+    driven.create(reward_wait=60)
+    driven.create("other")
+    driven.decide(size=9)  # of a key without a limit
+    first, second = asked(driven, "shop", 3, 2)
+    [third] = asked(driven, "shop", 3, name="other")
+    refused = asked(driven, "shop", 3)
+    assert_refused(refused, "this access key would have 4 open", "may have 3", "raise the key's own limit")
+    assert_refused(asked(driven, "shop", 3, name="other"))  # all experiments count together
+    assert len(asked(driven, "web", 5, 5)) == 5  # each key has its own
+    assert_refused(asked(driven, "web", 5))
+    assert driven.tell(third, 1.0) == "applied"
+    assert len(asked(driven, "shop", 3)) == 1
+    assert_refused(asked(driven, "shop", 3))
+    for status in ("applied", "duplicate"):  # and no room a second time
+        assert driven.tell(first, 1.0) == status
+    assert driven.tell(first, 0.0, amend=True) == "amended"
+    assert_refused(asked(driven, "shop", 3, 2))
+    assert_refused(asked(driven, "big", 100, 5), "'layout' would have 21", "may have 20", "--max-open")
+    driven.clock.advance(61)
+    driven.engine.expire()
+    assert len(asked(driven, "shop", 3, 3)) == 3
+    assert driven.tell(second, 1.0) == "late"  # its wait had ended
+    assert_refused(asked(driven, "shop", 3))
+
+
+@pytest.mark.parametrize("way", ["journal", "snapshot", "other server", "base"])
+def test_all_servers_count_the_open_decisions_of_a_key(tmp_path: Path, way: str) -> None:
+    driven = limited(tmp_path, 100)
+    driven.create()
+    driven.create("other")
+    for name in ("layout", "other"):
+        asked(driven, "shop", 10, 4, name)
+        asked(driven, "web", 10, 3, name)
+    gone = [one.id for one in asked(driven, "shop", 10, 2)]
+    driven.tell(gone[0], 1.0)
+    if way == "base":
+        erase(driven.engine.journal, decoded(gone[1:]), 0.0, pause=0.0)
+    if way == "other server":
+        other = Engine(SQLiteJournal(driven.path), clock=driven.clock)
+        driven.engine.journal.close()
+        driven.engine = other
+    else:
+        driven.restart(snapshot=way == "snapshot")
+    room = 2 if way == "base" else 1
+    assert driven.engine.fold.owned.open == {"shop": 10 - room, "web": 6}
+    assert_refused(asked(driven, "shop", 10, room + 1))
+    assert len(asked(driven, "shop", 10, room)) == room
+    assert verify(driven.engine.journal).problems == []
+    driven.engine.journal.close()
+
+
+def test_requests_of_one_group_share_the_room_of_their_key(tmp_path: Path) -> None:
+    driven = limited(tmp_path, 100)
+    driven.create()
+    limit = OpenLimit("shop", 5)
+    requests = [Ask("layout", 3, "k", limit), Ask("layout", 3, None, limit), Ask("layout", 2, None, limit)]
+    results: Any = driven.engine.process(requests)
+    assert [isinstance(one, Refusal) for one in results] == [False, True, False]
+    assert driven.do(Ask("layout", 3, "k", limit)).replayed  # what was decided is still answered
+
+
+def test_a_server_counts_what_a_key_was_given_and_it_cannot_read(tmp_path: Path) -> None:
+    driven = Driven(tmp_path)
+    driven.create()
+    other = Engine(SQLiteJournal(driven.path), clock=driven.clock)
+    driven.decide()  # so that the other server's numbers do not follow what it has applied
+    ask = Ask("layout", 1, None, OpenLimit("shop", 2))
+    for _ in range(2):
+        assert not isinstance(other.process([ask])[0], Refusal)
+    assert other.fold.owned.open == {}  # it has applied none of them
+    assert_refused(other.process([ask])[0])
+    other.catch_up()
+    assert other.fold.owned.open == {"shop": 2}
+    other.journal.close()
+
+
+def test_what_a_failed_experiment_holds_leaves_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its decisions can not be reported, so they would be open for ever."""
+    driven = limited(tmp_path, 100)
+    driven.create()
+    driven.create("sound")
+    asked(driven, "shop", 3, 2)
+    [kept] = asked(driven, "shop", 3, name="sound")
+
+    def broken(*_: object) -> None:
+        raise ArithmeticError("a bug")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Experiment, "apply_decisions", broken)
+        driven.do(Ask("layout"))
+    assert driven["layout"].failure is not None
+    assert driven.engine.fold.owned.open == {"shop": 1}
+    assert driven.tell(kept, 1.0) == "applied"
+    assert driven.engine.fold.owned.open == {}
+
+
+@pytest.mark.parametrize("operation", [Operation("frozen", "a"), Operation("ended", "a")])
+def test_an_arm_that_is_shown_to_all_is_shown_without_end(tmp_path: Path, operation: Operation) -> None:
+    """Nobody has to report these decisions, and they take no memory."""
     driven = limited(tmp_path, 10)
     driven.create()
-    assert len(driven.do(Ask("layout", 3, None, 3)).decisions) == 3
-    assert_refused(driven.do(Ask("layout", 1, None, 3)), "the key's own limit", "may have 3")
-    assert len(driven.do(Ask("layout", 7, None, 100)).decisions) == 7
-    assert_refused(driven.do(Ask("layout", 1, None, 100)), "may have 10", "--max-open")
+    asked(driven, "shop", 5, 5)
+    driven.decide(size=5)
+    assert_refused(driven.do(Ask("layout")))
+    driven.do(Operate("layout", operation))
+    shown = [*asked(driven, "shop", 5, 30), *driven.decide(size=30)]
+    assert {one.arm for one in shown} == {"a"}
+    assert driven.engine.fold.owned.open == {"shop": 5}
+    if operation.event == "frozen":
+        driven.tell(shown[0], 1.0)
+        driven.do(Operate("layout", Operation("unfrozen")))
+        assert_refused(driven.do(Ask("layout")))  # those from before are still open
+        for found in driven.decisions()[:3]:
+            assert driven.tell(id_of(found.decision), 1.0) == "applied"
+        assert len(driven.decide(size=3)) == 3
+        assert_refused(driven.do(Ask("layout")), "would have 11 open")
 
 
 def test_a_server_counts_what_it_has_written_and_cannot_read(tmp_path: Path) -> None:

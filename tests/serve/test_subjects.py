@@ -14,6 +14,7 @@ from belated.serve.archive.archiving import Wanted
 from belated.serve.domain import aliases
 from belated.serve.domain.messages import Decided, OutcomeReport
 from belated.serve.domain.operating import Operation
+from belated.serve.domain.quotas import OpenLimit
 from belated.serve.domain.refusals import Refusal
 from belated.serve.engine.requests import Answers, Ask, Operate, Tell
 from belated.serve.store.copy import copy
@@ -236,9 +237,10 @@ def test_a_closed_experiment_says_what_to_show(driven: Driven) -> None:
 
 
 def test_a_full_experiment_still_answers_who_was_decided(driven: Driven) -> None:
-    first, _ = ask(driven, ANN)
-    assert driven.do(Ask("layout", subject=BOB, max_open=1)).kind == "too_many"
-    assert driven.do(Ask("layout", subject=ANN, max_open=1)).decisions[0].id == first.id
+    limit = OpenLimit("shop", 1)
+    [first] = driven.do(Ask("layout", subject=ANN, limit=limit)).decisions
+    assert driven.do(Ask("layout", subject=BOB, limit=limit)).kind == "too_many"
+    assert driven.do(Ask("layout", subject=ANN, limit=limit)).decisions[0].id == first.id
 
 
 # -- outcomes by subject -----------------------------------------------------------------------------------------------

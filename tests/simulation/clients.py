@@ -6,6 +6,7 @@ from typing import Final, NamedTuple, final
 
 from belated.serve.domain.messages import OutcomeReport, ReportStatus, SubjectStatus
 from belated.serve.domain.operating import Edit, Operation
+from belated.serve.domain.quotas import OpenLimit
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, Settings, TuningChoice
 from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Operate, Request, Result, Tell
@@ -18,6 +19,7 @@ WAITS: Final = (1.0, 2.0, 5.0, 10.0)  # seconds
 PATIENCE: Final = 40  # turns without an answer, after which a call is repeated
 GIVEN_UP: Final = 0.1  # share of the repetitions that are given up instead
 COMMON: Final = 6  # keys, and subjects, that all clients use
+AMPLE: Final = OpenLimit("shop", 10**6)  # of a key, which all servers must count alike
 
 
 def experiments(random: Random, *, is_one_cursed: bool) -> list[Settings]:
@@ -125,7 +127,7 @@ class Client:
         if dice < 0.1:
             return Ask(name, subject=self._subject())
         if dice < 0.2:
-            return Ask(name, self._random.choice((1, 3)))
+            return Ask(name, self._random.choice((1, 3)), limit=AMPLE)
         if dice < 0.5:
             return Ask(name, 2, f"common-{self._random.randrange(COMMON)}")
         return Ask(name, self._random.choice((1, 1, 2, 4)), f"{self._number}-{next(self._numbers)}")

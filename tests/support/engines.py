@@ -10,6 +10,7 @@ import numpy as np
 from belated.serve.domain.entries import Found
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.messages import Decided, OutcomeReport
+from belated.serve.domain.quotas import OpenLimit
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, OutcomeChoice, Settings
 from belated.serve.domain.timestamps import MICROSECONDS
@@ -82,8 +83,10 @@ class Driven:
     def __getitem__(self, name: str) -> Experiment:
         return self.engine.fold.by_name[name]
 
-    def decide(self, name: str = "layout", size: int = 1, key: str | None = None) -> list[Decided]:
-        result = self.do(Ask(name, size, key))
+    def decide(
+        self, name: str = "layout", size: int = 1, key: str | None = None, limit: OpenLimit | None = None
+    ) -> list[Decided]:
+        result = self.do(Ask(name, size, key, limit))
         assert isinstance(result, Answers), result
         return result.decisions
 

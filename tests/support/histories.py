@@ -5,6 +5,7 @@ import numpy as np
 from belated.serve.domain.entries import EntryKind
 from belated.serve.domain.messages import Decided, OutcomeReport
 from belated.serve.domain.operating import Edit, Operation
+from belated.serve.domain.quotas import OpenLimit
 from belated.serve.domain.settings import ArmChange, OutcomeChoice
 from belated.serve.engine.requests import Operate
 from tests.support.engines import Driven, informed
@@ -32,7 +33,7 @@ def live(driven: Driven, generator: np.random.Generator, steps: int) -> None:
             ["decide", "batch", "tell", "amend", "wait", "arms"], p=[0.35, 0.1, 0.35, 0.1, 0.07, 0.03]
         ):
             case "decide":
-                known += driven.decide(name)
+                known += driven.decide(name, limit=OpenLimit("shop", 10**6))
             case "batch":
                 known += driven.decide(name, int(generator.integers(1, 40)))
             case "tell" | "amend" as what if known:

@@ -33,7 +33,7 @@ def create_key(
     expires_in: Annotated[str | None, EXPIRES] = None,
     max_open: Annotated[
         int | None,
-        typer.Option(min=1, help="No more decisions while their experiment has so many open ones, whoever asked."),
+        typer.Option(min=1, help="No more decisions while so many that it asked for are open, in all experiments."),
     ] = None,
     rate: Annotated[float | None, typer.Option(min=0.001, help="Decisions and reports a second. More get 429.")] = None,
     store: Store = STORE,
@@ -108,7 +108,7 @@ def list_keys(store: Store = STORE) -> None:
             "" if at is None else datetime.fromtimestamp(at / MICROSECONDS, UTC).strftime("%Y-%m-%d %H:%M")
             for at in (key.created_at, key.expires_at, key.used_at, key.revoked_at)
         ]
-        limits = [f"{name}={value}" for name, value in limits_of(key).items() if name != "lifetime"]
+        limits = [f"{name}={value}" for name, value in limits_of(key).items() if name not in ("lifetime", "first")]
         scope = " ".join([grant_of(key).scope, *limits])
         rows.append((key.id, key.label, scope, key.experiment or "all", *times))
     print_cells(Table("", header, rows), console, texts=(1, 2, 3))

@@ -57,13 +57,19 @@ def test_keys_have_a_rate_and_limits_of_their_own(tmp_path: Path) -> None:
         assert_exhausted(next(one for one in answers if one.status_code != 201), "20 a second", "--rate")
         ids = [one.json()["decision_id"] for one in answers if one.status_code == 201]
         assert len(ids) >= 20
-        assert_exhausted(http.post(path, headers=small), "the key's own limit")
-        reports = {"reports": [{"decision_id": id, "reward": 1} for id in ids]}
+        flag = "/ofrep/v1/evaluate/flags/layout"
+        own = [http.post(path, headers=small) for _ in range(4)]
+        assert http.post(flag, json={"context": {"targetingKey": "ann"}}, headers=small).status_code == 200
+        id = small["Authorization"].split("_")[1]
+        rotated = http.post(f"/v1/keys/{id}/rotate", headers=admin).json()["key"]
+        for again in (small, {"Authorization": f"Bearer {rotated}"}):  # who replaces a key shares its room
+            assert_exhausted(http.post(path, headers=again), "this access key", "6 open", "the key's own limit")
+        reports = {"reports": [{"decision_id": own[0].json()["decision_id"], "reward": 1}]}
         assert http.post("/v1/feedback", json=reports, headers=admin).status_code == 200
         assert http.post(path, headers=small).status_code == 201
         metrics = http.get("/metrics", headers=admin).text
         assert 'belated_exhausted_total{quota="rate of a key"}' in metrics
-        assert 'belated_exhausted_total{quota="open decisions"} 1.0' in metrics
+        assert 'belated_exhausted_total{quota="open decisions"} 2.0' in metrics
 
 
 def test_an_experiment_has_a_rate_and_the_client_waits(tmp_path: Path) -> None:

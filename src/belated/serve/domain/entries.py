@@ -55,7 +55,8 @@ class Entry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     alias: bytes | None = (
         None  # what callers call it, as a digest. The subject of a decision, the report_id of an outcome
     )
-    parts: bytes | None = None  # of an outcome that several reports add up to, its encoded Parts
+    # of an outcome that several reports add up to, its encoded Parts. Of a decision, the key whose limit it counts for
+    parts: bytes | None = None
     policy: int | None = None  # of a decision and its outcomes, who chose its probabilities. None means the learner
 
 

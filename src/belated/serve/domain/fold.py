@@ -11,11 +11,13 @@ from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.failures import OtherRelease
 from belated.serve.domain.history import Tail
+from belated.serve.domain.owned import Owned
 
 # A snapshot of another version is not used, and the journal is read instead. A base cannot be done without. So who
 # raises this must also let `restore` read the states of version 10 and later (tests/serve/test_bases.py).
-VERSION: Final = 12
-BASES_FROM: Final = 10  # the oldest version of a base that can be read. It does not count removed decisions
+VERSION: Final = 13
+# The oldest version of a base that can be read. It does not count removed decisions. Before 13 no decision names a key
+BASES_FROM: Final = 10
 
 # errors of the store or of this process. They say nothing about an experiment, and other servers may not have them
 NOT_ITS_OWN: Final = (StoreError, MemoryError, RecursionError)
@@ -45,6 +47,7 @@ class Fold:
         self.restored = 0  # the entry of the snapshot it started from
         self.experiments: dict[int, Experiment] = {}
         self.by_name: dict[str, Experiment] = {}
+        self.owned = Owned()  # open decisions of keys that have a limit
         self.tail = Tail()  # of the history it was folded from
         self.failures: list[FailedApply] = []  # of this object, since somebody took them. They are no part of the state
 
@@ -85,10 +88,12 @@ class Fold:
                 continue
             try:
                 experiment.apply(piece)
+                self.owned.note(piece)
             except NOT_ITS_OWN:
                 raise
             except Exception as error:  # noqa: BLE001
                 experiment.fail(piece)
+                self.owned.drop(experiment.seq)
                 self.failures.append(FailedApply(experiment, error))
 
     def take_failures(self) -> "list[FailedApply]":
@@ -115,7 +120,7 @@ class Fold:
 
     def _saved(self, tail: Tail) -> Snapshot:
         states = [experiment.state() for experiment in self.experiments.values()]
-        state = {"at": self.at, "tail": tail.state(), "experiments": states}
+        state = {"at": self.at, "tail": tail.state(), "owned": self.owned.state(), "experiments": states}
         return Snapshot(self.seq, VERSION, msgspec.msgpack.encode(state))
 
 
@@ -130,6 +135,7 @@ def restore(snapshot: Snapshot, *, is_base: bool = False) -> Fold:
         fold.at, fold.tail = state["at"], Tail.restore(state["tail"])
         if (newest := fold.tail.newest.seq or fold.tail.since) != fold.seq:  # a base knows no newest entry
             raise SnapshotError(f"it is called that of entry {fold.seq}, but is of entry {newest}")
+        fold.owned = Owned.restore(state.get("owned", ()))
         for one in state["experiments"]:
             fold._add(Experiment.restore(one, is_base=is_base))
     except SnapshotError:

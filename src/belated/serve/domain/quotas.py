@@ -5,10 +5,13 @@ A caller that has gone mad is refused before it fills the memory and the disk.
 
 import math
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple, final
 
 from belated.serve.domain.entries import Entry, EntryKind
+from belated.serve.domain.experiment import Experiment
+from belated.serve.domain.operating import Policy
+from belated.serve.domain.owned import owner_of
 from belated.serve.domain.refusals import Refusal
 
 MAX_OPEN: Final = 1_000_000
@@ -17,6 +20,13 @@ LEAST_WEIGHT: Final = 10  # an experiment takes as much memory as ten arms, even
 KEY_LIFETIME: Final = 30 * 86_400  # seconds for which an Idempotency-Key gets the same decisions, at least
 OPEN_RETRY: Final = 10  # seconds after which some outcomes may have come
 ARMS_RETRY: Final = 3600  # seconds after which somebody may have raised the limit
+
+
+class OpenLimit(NamedTuple):
+    """How many decisions that an access key has asked for may be open, in all experiments together."""
+
+    key: str  # its id, or that of the first of the keys that have replaced each other
+    most: int
 
 
 class Quotas(NamedTuple):
@@ -95,36 +105,53 @@ class Ahead:
     """Decisions that this server has written and not applied yet. An open transaction elsewhere can hold them up."""
 
     def __init__(self) -> None:
-        self._written: deque[tuple[int, int]] = deque()  # number and experiment, in the order of the journal
+        # number, experiment and key, in the order of the journal
+        self._written: deque[tuple[int, int, str | None]] = deque()
 
     def add(self, entries: Iterable[Entry]) -> None:
         """Remember what was written."""
-        self._written.extend((one.seq, one.experiment) for one in entries if one.kind is EntryKind.DECIDED)
+        made = (one for one in entries if one.kind is EntryKind.DECIDED and not Policy.is_aside(one))
+        self._written.extend((one.seq, one.experiment, owner_of(one)) for one in made)
 
-    def count(self, applied: int) -> Counter[int]:
-        """Return how many decisions there are after the entry `applied`, by experiment."""
+    def count(self, applied: int) -> tuple[Counter[int], Counter[str]]:
+        """Return how many decisions there are after the entry `applied`, by experiment and by key."""
         while self._written and self._written[0][0] <= applied:
             self._written.popleft()
-        return Counter(experiment for _, experiment in self._written)
+        owners = (owner for _, _, owner in self._written if owner is not None)
+        return Counter(experiment for _, experiment, _ in self._written), Counter(owners)
 
 
 @final
 class Room:
-    """How many decisions may still be opened by one group of requests."""
+    """How many decisions may still be opened by one group of requests. `opened` are those not applied yet."""
 
-    def __init__(self, max_open: int) -> None:
-        self._max_open, self._opened = max_open, dict[str, int]()
+    def __init__(self, max_open: int, owned: Mapping[str, int], opened: tuple[Counter[int], Counter[str]]) -> None:
+        self._max_open, self._owned = max_open, owned
+        self._opened, self._opened_by = opened
 
-    def enter(self, name: str, open_now: int, size: int, own_limit: int | None) -> Refusal | None:
-        """Count the decisions of a request, or refuse it. `own_limit` is that of its key, if it has one."""
-        total = open_now + self._opened.get(name, 0) + size
-        limit = self._max_open if own_limit is None else min(own_limit, self._max_open)
-        if total <= limit:
-            self._opened[name] = self._opened.get(name, 0) + size
+    def enter(self, experiment: Experiment, size: int, limit: OpenLimit | None) -> Refusal | None:
+        """Count the decisions of a request, or refuse it. `limit` is that of its key, if it has one.
+
+        Where one arm is shown to all, there is no limit. The winner of an experiment is shown for ever, and nobody has
+        to report its outcomes.
+        """
+        if experiment.operations.arm is not None:  # shown to all, which takes no memory
             return None
-        whose = "the key's own limit" if own_limit == limit else "--max-open"
-        detail = (
-            f"the experiment {name!r} would have {total:,} open decisions, and may have {limit:,}. "
-            f"Report outcomes, give new experiments a reward_wait, or raise {whose}."
-        )
-        return exhausted("open decisions", detail, OPEN_RETRY)
+        number = experiment.seq
+        total = experiment.waiting + self._opened[number] + size
+        if total > self._max_open:
+            return _too_many(f"the experiment {experiment.name!r}", total, self._max_open, "--max-open")
+        if limit is not None:
+            own = self._owned.get(limit.key, 0) + self._opened_by[limit.key] + size
+            if own > limit.most:
+                return _too_many("this access key", own, limit.most, "the key's own limit")
+            self._opened_by[limit.key] += size
+        self._opened[number] += size
+        return None
+
+
+def _too_many(whose: str, total: int, most: int, limit: str) -> Refusal:
+    advice = f"Report outcomes, give new experiments a reward_wait, or raise {limit}."
+    return exhausted(
+        "open decisions", f"{whose} would have {total:,} open decisions, and may have {most:,}. {advice}", OPEN_RETRY
+    )

@@ -40,13 +40,12 @@ class Asking:
         waiting: dict[int, list[tuple[int, Ask]]] = {}
         names: set[Requested | Aliased] = set()
         turns: dict[int, Turn] = {}
-        room, ahead = Room(self._max_open), self._applied.ahead.count(self._fold.seq)
+        room = Room(self._max_open, self._fold.owned.open, self._applied.ahead.count(self._fold.seq))
         full: list[tuple[int, Ask]] = []  # refused because too many decisions are open
         for index, request in self._new(asked, results, turns):
             number, name = self._fold.by_name[request.name].seq, self._name(request)
             if name is None or name not in names:
-                waits = self._fold.experiments[number].counts.outstanding + ahead[number]
-                results[index] = room.enter(request.name, waits, request.size, request.max_open)
+                results[index] = room.enter(self._fold.experiments[number], request.size, request.limit)
                 if results[index] is not None:
                     full.append((index, request))
                     continue

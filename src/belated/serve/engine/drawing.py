@@ -57,6 +57,7 @@ def draw(
     for request_index, request in asked:
         drawn.append(DrawnBatch(request_index, len(entries), request.size))
         turn = turns.get(request_index)
+        owner = None if request.limit is None or fixed is not None else request.limit.key.encode()
         for position in range(request.size):
             (arm, probability, rest, policy), nonce = next(rows)
             round += 1
@@ -74,6 +75,7 @@ def draw(
                     position=turn.number if turn is not None else None if request.key is None else position,
                     drawn=rest,
                     alias=None if turn is None else turn.alias,
+                    parts=owner,
                     policy=policy,
                 )
             )

@@ -6,6 +6,7 @@ import msgspec
 
 from belated.serve.domain.messages import Decided, OutcomeReport
 from belated.serve.domain.operating import Operation
+from belated.serve.domain.quotas import OpenLimit
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, Settings
 
@@ -51,7 +52,7 @@ class Operate(msgspec.Struct):
 
 
 class Ask(msgspec.Struct):
-    """Draw `size` decisions. The answer is Answers. `max_open` is the limit of the caller's key, if it has one.
+    """Draw `size` decisions. The answer is Answers. `limit` is that of the caller's key, if it has one.
 
     With a subject the size is 1 and there is no key. The answer is the decision that the subject has already, if its
     arm still takes part.
@@ -60,7 +61,7 @@ class Ask(msgspec.Struct):
     name: str
     size: int = 1
     key: str | None = None
-    max_open: int | None = None
+    limit: OpenLimit | None = None
     subject: str | None = None
 
 

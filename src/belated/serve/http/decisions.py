@@ -47,9 +47,9 @@ async def ask(call: Call) -> Answer:
     subject = (await call.read(SUBJECT)).subject
     call.service.spend(call.grant, 1, call.name)
     if subject is UNSET:
-        got = await call.service.ask(call.name, 1, call.idempotency_key(), call.grant.max_open)
+        got = await call.service.ask(call.name, 1, call.idempotency_key(), call.grant.limit)
         return Answer(201, of_decided(got.decisions[0]), REPLAYED if got.replayed else {})
-    got = await call.service.ask(call.name, max_open=call.grant.max_open, subject=subject)
+    got = await call.service.ask(call.name, limit=call.grant.limit, subject=subject)
     return Answer(201, of_decided(got.decisions[0], got.replayed))
 
 
@@ -59,12 +59,12 @@ async def ask_batch(call: Call) -> Answer:
     size, subjects = wanted.size, wanted.subjects
     if size is not UNSET and subjects is UNSET:
         call.service.spend(call.grant, size, call.name)
-        got = await call.service.ask(call.name, size, call.idempotency_key(), call.grant.max_open)
+        got = await call.service.ask(call.name, size, call.idempotency_key(), call.grant.limit)
         documents = [of_decided(one) for one in got.decisions]
         return Answer(201, BatchOfDecisions(documents), REPLAYED if got.replayed else {})
     if subjects is not UNSET and size is UNSET:
         call.service.spend(call.grant, len(subjects), call.name)
-        answers = await call.service.ask_for(call.name, subjects, call.grant.max_open)
+        answers = await call.service.ask_for(call.name, subjects, call.grant.limit)
         return Answer(201, BatchOfDecisions([of_decided(one.decisions[0], one.replayed) for one in answers]))
     raise Refusal("invalid", "give either a size or subjects")
 

@@ -33,7 +33,7 @@ class KeyDocument(msgspec.Struct):
     expires_at: str | None
     used_at: Annotated[str, Meta(description="When it was last used, to a minute or two. null if never.")] | None
     revoked_at: str | None
-    max_open: int | None
+    max_open: Annotated[int, Meta(description="How many of its decisions may be open.")] | None
     rate: float | None
 
 
@@ -56,7 +56,10 @@ class NewKey(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     scopes: Annotated[list[Scope], Meta(min_length=1, max_length=5)]
     experiment: Name | None = None
     expires_in: Annotated[Seconds, Meta(description="Seconds until it expires. null for never.")] | None = None
-    max_open: Annotated[int, Meta(ge=1)] | None = None
+    max_open: (
+        Annotated[int, Meta(ge=1, description="How many of its decisions may be open, in all experiments together.")]
+        | None
+    ) = None
     rate: Annotated[float, Meta(ge=0.001)] | None = None
 
 

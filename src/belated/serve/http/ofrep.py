@@ -151,7 +151,7 @@ async def read(call: Call) -> Context | EvaluationsFailure:
 async def evaluated(call: Call, name: str, subject: str) -> Evaluation | EvaluationFailure:
     """Return the value of a flag for a subject. Raises a Refusal if the whole request cannot be carried out."""
     try:
-        answers = await call.service.ask(name, max_open=call.grant.max_open, subject=subject)
+        answers = await call.service.ask(name, limit=call.grant.limit, subject=subject)
     except Refusal as refusal:
         if refusal.kind == "conflict":  # it makes no decisions now
             return Evaluation(name, "DISABLED", "", Metadata(detail=refusal.detail))

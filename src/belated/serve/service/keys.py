@@ -11,6 +11,7 @@ from typing import Final, Literal, NamedTuple, final, get_args
 
 from belated.errors import InvalidInput
 from belated.serve.domain import timestamps
+from belated.serve.domain.quotas import OpenLimit
 from belated.serve.domain.refusals import Refusal, try_later
 from belated.serve.store.journal import Journal, Key
 
@@ -34,14 +35,20 @@ class Grant(NamedTuple):
     scope: str = "admin"  # or several, as in decide+report
     experiment: str | None = None
     key: str = ""  # its id
-    max_open: int | None = None  # open decisions of an experiment, if the key has its own limit
+    max_open: int | None = None  # of the decisions that it has asked for, if the key has its own limit
     rate: float | None = None  # decisions and reports a second, if the key has its own limit
     label: str = ""  # what its owner is called
+    first: str = ""  # the id of the first of the keys that have replaced each other, if this was not the first
 
     @property
     def by(self) -> str | None:
         """Who did it, for events and the audit trail: the key's label, or its id. None if the service has no keys."""
         return self.label or self.key or None
+
+    @property
+    def limit(self) -> OpenLimit | None:
+        """How many of its decisions may be open, or None if the key has no limit of its own."""
+        return None if self.max_open is None else OpenLimit(self.first or self.key, self.max_open)
 
     def may(self, needed: Scope) -> bool:
         """Whether it includes this scope."""
@@ -90,15 +97,18 @@ def expiring(scope: str) -> str:
     return scope if scope.startswith(EXPIRING) else f"{EXPIRING}+{scope}"
 
 
-def with_limits(scope: str, max_open: int | None, rate: float | None, lifetime: float | None = None) -> str:
+def with_limits(
+    scope: str, max_open: int | None, rate: float | None, lifetime: float | None = None, first: str | None = None
+) -> str:
     """Return the scope as the store keeps it, such as "decide max_open=1000 rate=50.0". Raises InvalidInput.
 
     An older release does not know such a scope. It refuses the key instead of ignoring the limits.
-    `lifetime` is for the keys that will replace this one.
+    `lifetime` is for the keys that will replace this one, and `first` the first of those that it replaces.
     """
     check_scopes(scope.split("+"))
     limits = {"max_open": max_open, "rate": None if rate is None else float(rate), "lifetime": lifetime}
-    return " ".join([scope, *(f"{name}={value!r}" for name, value in limits.items() if value is not None)])
+    given = [f"{name}={value!r}" for name, value in limits.items() if value is not None]
+    return " ".join([scope, *given, *([f"first={first}"] if first else [])])
 
 
 def limits_of(key: Key) -> dict[str, str]:
@@ -118,6 +128,7 @@ def grant_of(key: Key) -> Grant:
         None if max_open is None else int(max_open),
         None if rate is None else float(rate),
         key.label,
+        given.get("first", ""),
     )
 
 

@@ -15,7 +15,7 @@ from belated.serve.domain.entries import Entry, Found
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.messages import OutcomeReport, ReportStatus, SubjectStatus
 from belated.serve.domain.operating import Operation
-from belated.serve.domain.quotas import Quotas, Rates
+from belated.serve.domain.quotas import OpenLimit, Quotas, Rates
 from belated.serve.domain.refusals import Refusal, behind
 from belated.serve.domain.settings import ArmChange, Settings
 from belated.serve.engine import administration
@@ -233,24 +233,24 @@ class Service:
         name: str,
         size: int = 1,
         key: str | None = None,
-        max_open: int | None = None,
+        limit: OpenLimit | None = None,
         subject: str | None = None,
     ) -> Answers:
-        """Make decisions. They are on disk when this returns. `max_open` is the limit of the caller's key.
+        """Make decisions. They are on disk when this returns. `limit` is that of the caller's key.
 
         A subject gets the decision that it has already. So its request can be repeated, and a key has no effect.
         """
         if subject is not None:
             size, key = 1, None
             aliases.checked("subject", subject)
-        answers: Answers = await self._writer.submit(Ask(name, size, key, max_open, subject))
+        answers: Answers = await self._writer.submit(Ask(name, size, key, limit, subject))
         return answers
 
-    async def ask_for(self, name: str, subjects: Sequence[str], max_open: int | None = None) -> list[Answers]:
+    async def ask_for(self, name: str, subjects: Sequence[str], limit: OpenLimit | None = None) -> list[Answers]:
         """Make a decision for each subject that has none. If one is refused, so is the whole, and can be repeated."""
         for subject in subjects:
             aliases.checked("subject", subject)
-        asked = (self.ask(name, max_open=max_open, subject=subject) for subject in subjects)
+        asked = (self.ask(name, limit=limit, subject=subject) for subject in subjects)
         answers = await asyncio.gather(*asked, return_exceptions=True)
         if (error := next((one for one in answers if isinstance(one, BaseException)), None)) is not None:
             raise error
