@@ -9,8 +9,9 @@ import pytest
 
 from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.engine.engine import Engine
+from belated.serve.engine.writer import Writer
 from belated.serve.service.service import Service
-from belated.serve.service.trail import MOST_KINDS, OTHERS, Kind, Refused
+from belated.serve.service.trail import MOST_KINDS, MOST_OF_ONE, OTHERS, Kind, Refused
 from belated.serve.store.sqlite.journal import SQLiteJournal
 from tests.support.in_process import Caller, visit
 
@@ -152,6 +153,43 @@ def test_a_flood_of_refusals_takes_little_memory_and_is_told() -> None:
     [rest] = [one for one in records if one.what == OTHERS]
     assert (rest.times, rest.first, rest.last) == (10_000 - MOST_KINDS, MOST_KINDS * MICROSECONDS, 9_999 * MICROSECONDS)
     assert refused.take() == []
+
+
+def test_nobody_hides_the_refusals_of_others() -> None:
+    """Neither with many kinds of refusals of a key, nor without a key."""
+    refused = Refused()
+    for number in range(1000):
+        for key in ("", "mad"):
+            refused.add(Kind(f"POST /{number}", 403, key, key, ""), number, "id")
+    calm = Kind("POST /v1/keys", 403, "shop", "calm", "")
+    refused.add(calm, 1000, "id")
+    records = refused.take()
+    assert len(records) == 2 * (MOST_OF_ONE + 1) + 1
+    assert [Kind(*one[5:10]) for one in records if one.key == "calm"] == [calm]
+    others = [(one.what, one.label, one.times) for one in records if one.what == OTHERS]
+    assert others == [(OTHERS, key, 1000 - MOST_OF_ONE) for key in ("", "mad")]
+
+
+def test_strange_methods_are_one_kind(tmp_path: Path) -> None:
+    async def work(caller: Caller) -> None:
+        admin = await first_key(caller)
+        for method in ("PROPFIND", "SOURCE", "MKCOL"):
+            assert (await caller.request(method, "/v1/keys")).status_code == 405
+        assert [(one["what"], one["times"]) for one in (await trail(admin))[1:]] == [("other /v1/keys", 3)]
+
+    visit(opened(tmp_path), work)
+
+
+def test_who_reads_the_trail_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work(caller: Caller) -> None:
+        admin = await first_key(caller)
+        await caller.get("/v1/keys")
+        assert len(await trail(admin)) == 2  # the refusal is there at once
+        monkeypatch.setattr(Writer, "run", None)
+        for _ in range(3):
+            assert len(await trail(admin)) == 2
+
+    visit(opened(tmp_path), work)
 
 
 def test_what_could_not_be_written_is_counted_again() -> None:

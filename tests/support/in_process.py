@@ -21,6 +21,10 @@ class Caller:
         """The same caller with another key."""
         return Caller(self._http, key)
 
+    async def request(self, method: str, path: str) -> httpx.Response:
+        """Send a request of any method."""
+        return await self._http.request(method, path, headers=self._headers)
+
     async def get(self, path: str, **headers: str) -> httpx.Response:
         """Send a GET request."""
         return await self._http.get(path, headers={**self._headers, **headers})

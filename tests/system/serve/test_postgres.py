@@ -10,6 +10,7 @@ from threading import Thread
 from typing import Any
 
 import msgspec
+import psycopg
 import pytest
 from typer.testing import CliRunner
 
@@ -23,6 +24,7 @@ from belated.serve.store.postgres.journal import PostgresJournal
 from belated.serve.store.postgres.notices import is_doubtful
 from belated.serve.store.postgres.schema import SCHEMA_VERSION, migrate
 from belated.testing.entries import created, decided, event, outcome
+from belated.testing.journal_contract import record
 from tests.support.journals import Slow
 from tests.support.older_release import older_store
 from tests.support.postgres import PASSWORD, ROLE, Cluster, connect
@@ -468,3 +470,27 @@ def test_a_database_that_cannot_hold_every_name_is_refused(cluster: Cluster) -> 
         with pytest.raises(StoreError, match="does not have the encoding UTF8"):
             PostgresJournal(cluster.url("latin"))
         admin.execute("DROP DATABASE latin")
+
+
+# -- keys and the audit trail ------------------------------------------------------------------------------------------
+
+
+def test_many_keys_and_records_take_few_round_trips(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that writes all decisions notes them too, and the server may be milliseconds away."""
+    ids, waits = [f"{number:03}" for number in range(300)], list[bool]()
+    for id in ids:
+        journal.add_key(Key(id, b"", "decide", None, 1))
+    kept = psycopg.Connection.execute
+
+    def execute(self: Any, *arguments: Any, **options: Any) -> Any:
+        waits.append(self.pgconn.pipeline_status == psycopg.pq.PipelineStatus.OFF)
+        return kept(self, *arguments, **options)
+
+    monkeypatch.setattr(psycopg.Connection, "execute", execute)
+    journal.note_uses(dict.fromkeys(ids, 5))
+    assert len(waits) == 1
+    journal.note([record(str(number)) for number in range(50)])
+    assert not any(waits)
+    monkeypatch.undo()
+    assert [key.used_at for key in journal.keys() if key.id in ids] == [5] * 300
+    assert len(journal.records(0, 100)) == 50

@@ -13,6 +13,7 @@ from belated.serve.http.documents import Resume
 from belated.serve.service.trail import Kind, Record, change
 
 READING: Final = ("GET", "HEAD")
+METHODS: Final = (*READING, "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 class AuditRecord(msgspec.Struct):
@@ -52,8 +53,9 @@ async def audit(call: Call) -> Answer:
 
 
 def what_of(call: Call, path: str) -> str:
-    """Return what a request does."""
-    return f"{call.scope['method']} {path}"
+    """Return what a request does. Strange methods count as one, because the caller chooses them."""
+    method = call.scope["method"]
+    return f"{method if method in METHODS else 'other'} {path}"
 
 
 def record_of(call: Call, path: str, status: int) -> Record:

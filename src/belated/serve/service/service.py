@@ -176,6 +176,9 @@ class Service:
         self._next_note = time.monotonic() + NOTE_EVERY
         if uses := self._gate.take_uses():
             journal.note_uses(uses)
+        self._note_refused(journal)
+
+    def _note_refused(self, journal: Journal) -> None:
         if refused := self.refused.take():
             try:
                 journal.note(refused)
@@ -207,8 +210,9 @@ class Service:
 
     async def audit(self, after: int, limit: int, experiment: str | None) -> ListPage[Record]:
         """Return a page of the audit trail, with what this process has not written yet."""
-        with suppress(Refusal):  # if nothing can be written, what was written can still be read
-            await self._writer.run(self._note)
+        if self.refused:  # otherwise nobody who reads writes anything
+            with suppress(Refusal):  # if nothing can be written, what was written can still be read
+                await self._writer.run(self._note_refused)
         read = lambda journal: journal.records(after, limit + 1, experiment)  # noqa: E731
         found = await asyncio.to_thread(self._reader.ask, read)
         last = found[:limit][-1].number if found else after

@@ -5,7 +5,9 @@ from typing import Final, NamedTuple, final
 
 from belated.serve.store.journal import Record as Record  # noqa: PLC0414  # for http
 
-MOST_KINDS: Final = 50  # kinds of refusals that are told apart between two writes. Others count as one kind
+MOST_KINDS: Final = 200  # kinds of refusals that are told apart between two writes. Others count as one kind
+# the same of one key, and of all callers without a known key. So nobody hides the refusals of others behind many own
+MOST_OF_ONE: Final = 20
 OTHERS: Final = "refusals of other kinds"
 
 
@@ -26,6 +28,9 @@ class Refused:
     def __init__(self) -> None:
         self._records, self._lock = dict[Kind, Record](), Lock()
 
+    def __len__(self) -> int:
+        return len(self._records)
+
     def add(self, kind: Kind, at: int, request_id: str) -> None:
         """Count a refusal."""
         with self._lock:
@@ -39,6 +44,8 @@ class Refused:
 
     def _add(self, record: Record) -> None:
         kind = Kind(*record[5:10])
+        if kind not in self._records and sum(one.key == kind.key for one in self._records) >= MOST_OF_ONE:
+            kind = Kind(OTHERS, 0, kind.label, kind.key, "")
         if kind not in self._records and len(self._records) >= MOST_KINDS:
             kind = Kind(OTHERS, 0, "", "", "")
         known = self._records.get(kind, record._replace(times=0))

@@ -5,7 +5,7 @@ import logging
 import re
 import struct
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from typing import Any, Final, final
 
@@ -61,6 +61,13 @@ from belated.serve.store.sql import (
 from belated.serve.store.trail import adding_key, noting
 
 SNAPSHOT_LOCK: Final = 0x42656C62  # one more than that of migrations
+# One statement for all keys. It locks them in one order, so that two servers cannot lock up.
+NOTE_USES: Final = """
+UPDATE keys k SET used_at = new.at FROM (
+    SELECT o.id, u.at FROM keys o JOIN unnest($1::text[], $2::bigint[]) AS u (id, at) ON o.id = u.id
+    ORDER BY o.id FOR UPDATE OF o
+) AS new WHERE k.id = new.id AND coalesce(k.used_at, 0) < new.at
+"""
 MAX_APPENDS: Final = 5  # attempts at one append that the server rolls back in favour of another
 MOST_WAITING: Final = 100
 TYPES: Final = {
@@ -402,8 +409,15 @@ class PostgresJournal(SQLJournal):
         self._commit([(sql, (seq,)) for sql in DROP_SNAPSHOT])
 
     def _commit(self, statements: Sequence[Statement]) -> list[int]:
+        """Send all statements at once, because the server may be milliseconds away."""
         with self._link.using("written") as connection, connection.transaction():
-            return [connection.execute(sql.encode(), values).rowcount for sql, values in statements]
+            with connection.pipeline():
+                cursors = [connection.execute(sql.encode(), values) for sql, values in statements]
+            return [cursor.rowcount for cursor in cursors]
+
+    def note_uses(self, uses: Mapping[str, int]) -> None:
+        ids = sorted(uses)
+        self._commit([(NOTE_USES, (array("text", ids), array("bigint", [uses[id] for id in ids])))] if ids else [])
 
     def drop_snapshots(self, before: int) -> None:
         self._commit([(sql, (before,)) for sql in DROP_SNAPSHOTS])
