@@ -9,17 +9,20 @@ import numpy as np
 import pytest
 
 from belated.serve.domain.messages import OutcomeReport
-from belated.serve.domain.settings import MAX_ARMS
+from belated.serve.domain.settings import MAX_ARMS, OutcomeChoice
 from belated.serve.domain.still import still
 from belated.serve.engine.requests import Ask
 from belated.serve.service.descriptions import ExperimentView
+from belated.serve.service.lists import MOST_BYTES
 from belated.serve.service.selecting import MOST_ARMS, MOST_SERIES
 from belated.serve.service.service import Service
 from belated.serve.service.views import describe, view
 from belated.serve.store.loading import load
 from belated.verdicts import Evidence
 from tests.support.engines import NO_STORE, Driven
+from tests.support.in_process import Caller, visit
 
+SUM: Any = {"several": "sum", "outcome": OutcomeChoice(0, 1e9)}
 LARGEST = 512 * 1024  # bytes, as docs/service.md says
 
 
@@ -189,3 +192,52 @@ def test_copies_leave_the_state_as_the_journal_says(driven: Driven) -> None:
             driven.tell(made.pop(0), 0.25, amend=True)
             driven.change(add=(f"new {turn}",), retire=(driven["layout"].arms[driven["layout"].era.arms[0]],))
     assert load(driven.engine.journal).snapshot() == driven.engine.fold.snapshot()
+
+
+# -- lists of what has no end ------------------------------------------------------------------------------------------
+
+
+def test_a_decision_with_many_outcomes_is_read_in_pages(driven: Driven) -> None:
+    """Several outcomes of a decision may add up, and an outcome may be amended, without end."""
+    driven.create(**SUM)
+    [one] = driven.decide()
+    driven.tell_all([OutcomeReport(one.id, "reward", 1.0, report_id=str(number)) for number in range(2_500)])
+
+    async def read(caller: Caller) -> None:
+        path, values = f"/v1/decisions/{one.id}", list[float]()
+        first = (await caller.get(path)).json()
+        assert (len(first["outcomes"]), first["outcome"]["value"], first["next"]) == (100, 2_500.0, "100")
+        cursor: str | None = "0"
+        while cursor is not None:
+            page = (await caller.get(f"{path}?limit=1000&cursor={cursor}")).json()
+            values += [outcome["value"] for outcome in page["outcomes"]]
+            cursor = page["next"]
+        assert values == [float(number) for number in range(1, 2_501)]
+        assert (await caller.get(f"{path}?limit=1001")).status_code == 422
+
+    visit(Service(driven.engine), read)
+
+
+def test_a_page_of_events_with_many_arms_is_small(crowd: Driven) -> None:
+    names = list(crowd["layout"].arms[1:])
+    for _ in range(15):
+        crowd.change(retire=tuple(names))
+        crowd.change(add=tuple(names))
+    sizes = list[int]()
+
+    async def read(caller: Caller) -> None:
+        seen, cursor = list[str](), "0"
+        while True:
+            answer = await caller.get(f"/v1/experiments/layout/events?limit=1000&cursor={cursor}")
+            page = answer.json()
+            sizes.append(len(answer.content))
+            seen += [one["event"] for one in page["events"]]
+            if page["next"] is None:
+                break
+            cursor = page["next"]
+        assert seen == ["created", *["arms"] * 30]
+        assert (await caller.get(f"/v1/experiments/layout/events?cursor={page['resume']}")).json()["events"] == []
+
+    visit(Service(crowd.engine), read)
+    assert len(sizes) == 3
+    assert max(sizes) < 1.2 * MOST_BYTES

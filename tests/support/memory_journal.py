@@ -15,6 +15,7 @@ from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import LOW_BITS, Mark, place_of
 from belated.serve.store.bases import is_removed_by
 from belated.serve.store.journal import (
+    MOST_OUTCOMES,
     NO_MARK,
     Aliased,
     Base,
@@ -163,8 +164,9 @@ class MemoryJournal(KeysInMemory):
         later = (entry for entry in self._store.entries if entry.seq > after and entry.experiment == experiment)
         return [entry for entry in later if entry.kind in kinds][:limit]
 
-    def history(self, decision: int) -> list[Entry]:
-        return [entry for entry in self._store.entries if entry.decision == decision]
+    def history(self, decision: int, first: int = 0, limit: int = MOST_OUTCOMES) -> list[Entry]:
+        found = [entry for entry in self._store.entries if entry.decision == decision]
+        return [entry for entry in found if (entry.revision or 0) >= first][:limit]
 
     def snapshots(self) -> list[Snapshot]:
         return [self._store.snapshots[seq] for seq in sorted(self._store.snapshots, reverse=True)]

@@ -157,6 +157,9 @@ class JournalContract(RemovalContract):
         assert {seq: one.outcome and one.outcome.seq for seq, one in found.items()} == {3: 9, 4: None}
         assert [entry.seq for entry in journal.history(3)] == [8, 9]
         assert journal.history(7) == []
+        assert [entry.seq for entry in journal.history(3, 0, 1)] == [8]
+        assert [entry.seq for entry in journal.history(3, 1)] == [9]
+        assert journal.history(3, 2) == []
 
     def test_a_request_is_found_in_its_order_and_its_experiment_only(self, journal: Journal) -> None:
         journal.append([created("one"), created("two")])

@@ -215,6 +215,7 @@ def test_a_decision_tells_all_that_was_said_of_it(served: Served, filled: str) -
         ("late", 0.0),
         ("amended", 1.0),
     ]
+    assert document.pop("next") is None
     assert document == first
     assert first["outcome"]["status"] == "amended"
     assert first["decided_at"] < first["expires_at"] <= first["outcome"]["at"]

@@ -492,5 +492,5 @@ def test_many_keys_and_records_take_few_round_trips(journal: Journal, monkeypatc
     journal.note([record(str(number)) for number in range(50)])
     assert not any(waits)
     monkeypatch.undo()
-    assert [key.used_at for key in journal.keys() if key.id in ids] == [5] * 300
+    assert [key.used_at for key in journal.keys() if key.id in ids] == [5] * 300  # noqa: SIM118
     assert len(journal.records(0, 100)) == 50

@@ -136,14 +136,14 @@ def result(one: OutcomeReport, status: ReportStatus | SubjectStatus | Refusal) -
 
 
 async def read_decision(call: Call) -> Answer:
-    """Read one decision with all its outcomes."""
-    call.query()
+    """Read one decision with its outcomes, oldest first."""
+    first, limit = call.page()
 
     def read_history() -> DecisionHistory:
-        record = call.service.decision(call.path["decision_id"], call.grant.experiment, call.caller)
+        record = call.service.decision(call.path["decision_id"], first, limit, call.grant.experiment, call.caller)
         document = of_found(record.experiment, record.found)
         outcomes = [one for entry in record.outcomes if (one := of_outcome(entry)) is not None]
-        return DecisionHistory(**msgspec.structs.asdict(document), outcomes=outcomes)
+        return DecisionHistory(**msgspec.structs.asdict(document), outcomes=outcomes, next=record.next)
 
     return Answer(200, await run_in_threadpool(read_history))
 

@@ -65,9 +65,10 @@ class KnownDecision(DecisionDocument):
 
 
 class DecisionHistory(KnownDecision):
-    """A decision with all its outcomes, oldest first."""
+    """A decision with a page of its outcomes, oldest first."""
 
     outcomes: list[OutcomeDocument]
+    next: Annotated[str, Meta(description="The cursor of the next page. null on the last page.")] | None
 
 
 class AnsweredDecision(DecisionDocument):

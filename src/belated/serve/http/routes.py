@@ -209,7 +209,7 @@ ROUTES: Final = (  # the busiest first, because they are tried in order
     ),
     Route(
         *("GET", DECISION, decisions.read_decision, "read", "Read a decision and its outcomes"),
-        {200: d.DecisionHistory}, problems=(404, 422, 429),
+        {200: d.DecisionHistory}, problems=(404, 422, 429), is_paged=True,
     ),
     Route(
         *("POST", key_routes.KEYS, key_routes.create_key, "admin", "Create a key"),

@@ -15,6 +15,8 @@ from belated.serve.service.reading import Reader
 from belated.serve.store.journal import Journal
 
 T = TypeVar("T")
+EVENTS_AT_ONCE: Final = 50
+MOST_BYTES: Final = 2**20  # of the events in a page, before the last one
 EXPORT_PAGE: Final = 1_000
 MOST_EXPORTS: Final = 8  # at a time
 EXPORT_RETRY: Final = 5  # seconds
@@ -69,9 +71,26 @@ class Lists:
         return self._page(after, limit, read, lambda entry: entry.seq)
 
     def events(self, experiment: Experiment, after: int, limit: int) -> ListPage[Entry]:
-        """List what happened to the experiment itself, oldest first."""
-        read = lambda journal: journal.events(experiment.seq, after, limit + 1)  # noqa: E731
-        return self._page(after, limit, read, lambda entry: entry.seq)
+        """List what happened to the experiment itself, oldest first. Events with many arms are long, so fewer fit."""
+        applied = self.applied
+
+        def read(journal: Journal) -> tuple[list[Entry], bool]:
+            """Return what fits into a page, and whether there is more."""
+            found, size, last = list[Entry](), 0, after
+            while page := journal.events(experiment.seq, last, EVENTS_AT_ONCE):
+                for entry in page:
+                    if entry.seq > applied:
+                        return found, False
+                    if len(found) == limit or size >= MOST_BYTES:
+                        return found, True
+                    found.append(entry)
+                    size += len(entry.body or b"")
+                last = page[-1].seq
+            return found, False
+
+        found, is_more = self._reader.ask(read)
+        resume = str(found[-1].seq if is_more else max(after, applied))
+        return ListPage(found, resume if is_more else None, resume)
 
     def _page(self, after: int, limit: int, read: Callable[[Journal], list[T]], seq: Callable[[T], int]) -> ListPage[T]:
         """Keep only what this server had applied before it read. Later entries may still get others before them."""

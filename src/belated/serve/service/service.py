@@ -50,11 +50,12 @@ NOTE_EVERY: Final = 60.0  # seconds between two notes of who used keys and who w
 
 
 class DecisionRecord(NamedTuple):
-    """A decision with all its outcomes, oldest first."""
+    """A decision with a page of its outcomes, oldest first."""
 
     experiment: Experiment
     found: Found
     outcomes: list[Entry]
+    next: str | None  # the cursor of the next page
 
 
 class Measurements(NamedTuple):
@@ -341,13 +342,15 @@ class Service:
 
     # -- the journal: all of these block -------------------------------------------------------------------------------
 
-    def decision(self, decision_id: str, only: str | None = None, caller: str = "") -> DecisionRecord:
-        """Return a decision and its outcomes, or raise a Refusal."""
+    def decision(
+        self, decision_id: str, first: int, limit: int, only: str | None = None, caller: str = ""
+    ) -> DecisionRecord:
+        """Return a decision and its outcomes from the revision `first` on, or raise a Refusal."""
         self.misses.check(caller)
 
         def read(journal: Journal) -> tuple[Found | None, list[Entry]]:
             [found] = look_up([decision_id], journal)
-            return found, [] if found is None else journal.history(found.decision.seq)
+            return found, [] if found is None else journal.history(found.decision.seq, first, limit + 1)
 
         found, outcomes = self._reader.ask(read)
         if found is not None:
@@ -355,7 +358,9 @@ class Service:
         if found is None or not is_of(only, found.decision, self._engine.fold):
             self.misses.add(caller, 1)
             raise unknown(decision_id, self._engine.removed)
-        return DecisionRecord(self._engine.fold.experiments[found.decision.experiment], found, outcomes)
+        following = str(outcomes[limit].revision) if len(outcomes) > limit else None
+        experiment = self._engine.fold.experiments[found.decision.experiment]
+        return DecisionRecord(experiment, found, outcomes[:limit], following)
 
     def _require(self, seq: int) -> None:
         """Refuse if this server has not applied this entry yet."""

@@ -14,6 +14,7 @@ from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import Mark
 
 PAGE = 5_000
+MOST_OUTCOMES = 2**62  # no limit
 TRANSACTION_TIMEOUT = 60.0  # seconds to wait for another client's open transaction
 POLL_SECONDS = 0.02
 NO_MARK = Mark()  # of a state that was folded from nothing
@@ -176,8 +177,8 @@ class Journal(ABC):
         """Return a page of an experiment's outcomes in order."""
 
     @abstractmethod
-    def history(self, decision: int) -> list[Entry]:
-        """Return all outcomes of one decision, oldest first."""
+    def history(self, decision: int, first: int = 0, limit: int = MOST_OUTCOMES) -> list[Entry]:
+        """Return the outcomes of one decision from the revision `first` on, oldest first. By default, all of them."""
 
     @abstractmethod
     def events(self, experiment: int, after: int, limit: int) -> list[Entry]:

@@ -25,7 +25,7 @@ from belated.serve.store.bases import (
     removing,
 )
 from belated.serve.store.bases import saving as saving_base
-from belated.serve.store.journal import Aliased, Base, Journal, Key, Record, Removal, Requested
+from belated.serve.store.journal import MOST_OUTCOMES, Aliased, Base, Journal, Key, Record, Removal, Requested
 from belated.serve.store.trail import KEY_COLUMNS, RECORDS, adding_key, noting, noting_uses, revoking_key
 
 CREATED: Final = int(EntryKind.CREATED)
@@ -223,8 +223,8 @@ class SQLJournal(Journal):
     def outcomes(self, experiment: int, after: int, limit: int) -> list[Entry]:
         return self._entries(f"decision IS NOT NULL AND {self.page.format('')}", experiment, after, limit)
 
-    def history(self, decision: int) -> list[Entry]:
-        return self._entries("decision = $1 ORDER BY revision", decision)
+    def history(self, decision: int, first: int = 0, limit: int = MOST_OUTCOMES) -> list[Entry]:
+        return self._entries("decision = $1 AND revision >= $2 ORDER BY revision LIMIT $3", decision, first, limit)
 
     def events(self, experiment: int, after: int, limit: int) -> list[Entry]:
         return self._entries(f"body IS NOT NULL AND {self.page.format('')}", experiment, after, limit)

@@ -19,6 +19,7 @@ from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import Mark, place_of
 from belated.serve.store.bases import BASE, REMOVED, Statement, copied
 from belated.serve.store.journal import (
+    MOST_OUTCOMES,
     NO_MARK,
     Aliased,
     Base,
@@ -160,8 +161,9 @@ SELECT {BOTH} FROM unnest($1::bigint[]) AS asked (seq), LATERAL (
 ) AS d LEFT JOIN LATERAL ({NEWEST_OUTCOME}) AS o ON true WHERE d.kind = {DECIDED} ORDER BY d.seq
 """  # noqa: S608
 HISTORY: Final = f"""
-SELECT made.* FROM (SELECT p.seq FROM outcome_places p WHERE p.decision = $1 ORDER BY p.revision) AS place,
-    LATERAL ({ENTRY} j WHERE j.seq = place.seq LIMIT 1) AS made
+SELECT made.* FROM (
+    SELECT p.seq FROM outcome_places p WHERE p.decision = $1 AND p.revision >= $2 ORDER BY p.revision LIMIT $3
+) AS place, LATERAL ({ENTRY} j WHERE j.seq = place.seq LIMIT 1) AS made
 """  # noqa: S608
 BYTES: Final = f"""
 SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c
@@ -372,8 +374,8 @@ class PostgresJournal(SQLJournal):
     def find(self, seqs: Sequence[int]) -> dict[int, Found]:
         return {row[3]: found_of(row) for row in self._rows(FIND, (array("bigint", seqs), *_bounds(seqs)))}
 
-    def history(self, decision: int) -> list[Entry]:
-        return list(map(entry_of, self._rows(HISTORY, (decision,))))
+    def history(self, decision: int, first: int = 0, limit: int = MOST_OUTCOMES) -> list[Entry]:
+        return list(map(entry_of, self._rows(HISTORY, (decision, first, limit))))
 
     def drawings(self, seqs: Sequence[int]) -> Drawings:
         [columns] = self._rows(DRAWINGS, (array("bigint", seqs), *_bounds(seqs)))
