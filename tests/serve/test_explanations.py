@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from belated.errors import InvalidInput
 from belated.serve.domain.settings import ArmChange, Settings
+from belated.serve.http import explanations
 from belated.serve.http.documents import BatchOfFeedback, Feedback, NewDecision, NewDecisions
 from belated.serve.http.explanations import explained
 from belated.serve.http.routes import ROUTES
@@ -92,3 +93,19 @@ def test_nothing_of_python_is_said(type_: Any, body: Any) -> None:
 def test_a_final_line_break_is_no_letter() -> None:
     with pytest.raises(InvalidInput, match=r"such as my-page, got 'my-page\\n'"):
         Settings("my-page\n", ["a"]).check()
+
+
+@pytest.mark.parametrize(
+    ("type_", "body"), [(NewDecision, {"subject" * 30_000: 1}), (Settings, {**GOOD, "name": "a " * 100_000})]
+)
+def test_long_text_of_a_caller_costs_no_time(type_: Any, body: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The event loop makes the explanation. To look for a similar name took half a second for the longest body."""
+    for name in ("closest", "well_formed_name"):
+        kept = getattr(explanations, name)
+
+        def short(text: str, *arguments: Any, kept: Any = kept, **options: Any) -> Any:
+            assert len(text) < 100
+            return kept(text, *arguments, **options)
+
+        monkeypatch.setattr(explanations, name, short)
+    assert len(said_of(type_, body) or "") < 500

@@ -64,9 +64,9 @@ def sentence(said: str, path: str, value: Any, type_: inspect.Type) -> str:
     if field[1] == "missing required":
         return f"{prefix}{field[2]} is missing"
     known = [one.encode_name for one in type_.fields] if isinstance(type_, inspect.StructType) else []
-    near = closest(field[2], known, n=1, cutoff=0.6)
+    near = closest(field[2], known, n=1, cutoff=0.6) if len(field[2]) <= LONGEST else []
     hint = f"Did you mean {near[0]}?" if near else f"Known are {', '.join(known)}" if known else "It takes none"
-    return f"unknown field {prefix}{field[2]}. {hint}"
+    return f"unknown field {prefix}{cut(field[2])}. {hint}"
 
 
 def described(type_: inspect.Type, value: Any) -> str:
@@ -77,7 +77,7 @@ def described(type_: inspect.Type, value: Any) -> str:
         case inspect.LiteralType(values=values):
             words = f"one of {', '.join(map(str, values))}"
         case inspect.StrType(pattern=str()) if isinstance(value, str):
-            words = well_formed_name(value)
+            words = well_formed_name(value[:LONGEST])
         case inspect.StrType(min_length=least, max_length=most):
             words = f"a string{sized(least, most, 'character')}"
         case inspect.ListType(min_length=least, max_length=most):
@@ -111,5 +111,9 @@ def bounded(type_: inspect.IntType | inspect.FloatType) -> str:
 
 def shown(value: Any) -> str:
     """A value as JSON, cut if it is long."""
-    text = msgspec.json.encode(value).decode()
+    return cut(msgspec.json.encode(value).decode())
+
+
+def cut(text: str) -> str:
+    """Text from a caller, which may be of any length."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}{CUT}"
