@@ -1,10 +1,16 @@
 """A caller who names many decisions that do not exist is refused for a while."""
 
+from pathlib import Path
+
 import pytest
 
 from belated.serve.domain.refusals import Refusal
+from belated.serve.engine.engine import Engine
 from belated.serve.service import misses
 from belated.serve.service.misses import BURST, RATE, Misses
+from belated.serve.service.service import Service
+from belated.serve.store.sqlite.journal import SQLiteJournal
+from tests.support.in_process import Caller, visit
 
 
 class Time:
@@ -62,3 +68,37 @@ def test_many_callers_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) ->
         counted.add(f"caller {number}", 1)
         assert len(counted._remembered) <= 101
     assert refused(counted, "worst") == round(BURST / RATE)
+
+
+def test_reports_of_subjects_that_were_never_decided_are_counted(tmp_path: Path) -> None:
+    """Not with unknown ids, because a shop that reports every sale knows most of them to be in no experiment."""
+
+    async def work(caller: Caller) -> None:
+        await caller.post("/v1/experiments", {"name": "layout", "arms": ["a", "b"]})
+        await caller.post("/v1/experiments/layout/decisions", {"subject": "ann"})
+        reports = [{"experiment": "layout", "subject": one, "reward": 1} for one in ("ann", "bob", "eve")]
+        unknown = {"decision_id": "00000000-0000-8a12-9f3b-0c5be2bdf86b", "reward": 1}
+        assert (await caller.post("/v1/feedback", {"reports": [*reports, unknown]})).status_code == 200
+        one = {"subject": "joe", "reward": 1}
+        assert (await caller.post("/v1/experiments/layout/feedback", one)).status_code == 404
+        metrics = (await caller.get("/metrics")).text
+        assert "\nbelated_unknown_subjects_total 3.0\n" in metrics
+        assert "\nbelated_unknown_decisions_total 1.0\n" in metrics
+
+    visit(Service(Engine(SQLiteJournal(tmp_path / "belated.db", synchronous="OFF"))), work)
+
+
+def test_nobody_learns_the_id_of_a_decision_from_a_report_id(tmp_path: Path) -> None:
+    """The number of an order can be guessed. Who knows the id of a decision can report it."""
+
+    async def work(caller: Caller) -> None:
+        await caller.post("/v1/experiments", {"name": "layout", "arms": ["a", "b"]})
+        made = [(await caller.post("/v1/experiments/layout/decisions")).json()["decision_id"] for _ in range(2)]
+        report = {"reward": 1, "report_id": "order 7"}
+        assert (await caller.post(f"/v1/decisions/{made[0]}/feedback", report)).status_code == 200
+        refused = await caller.post(f"/v1/decisions/{made[1]}/feedback", report)
+        assert refused.status_code == 409
+        assert "was used for another decision" in refused.json()["detail"]
+        assert made[0] not in refused.text
+
+    visit(Service(Engine(SQLiteJournal(tmp_path / "belated.db", synchronous="OFF"))), work)

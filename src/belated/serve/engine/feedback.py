@@ -41,10 +41,8 @@ def judge(
     if report.word != declared.word:
         raise Refusal("invalid", f"{experiment.name!r} takes a {declared.word}, got a {report.word}")
     if own is not None and own.decision != decision.seq:
-        other = ids.encode(own.decided_at or 0, own.decision or 0, own.nonce or 0)
-        raise Refusal(
-            "conflict", f"the report_id {report.report_id!r} was used for decision {other}. Send another one."
-        )
+        used = f"the report_id {report.report_id!r} was used for another decision"  # whose id is not for everyone
+        raise Refusal("conflict", f"{used}. Send another one.")
     if (rule := experiment.settings.rule) is not None:
         return judge_one_of_several(report, found, experiment, rule, at, own)
     check_outcome(declared, report.value)

@@ -91,16 +91,17 @@ class Metrics:
 
     def _counting(self) -> list[Metric]:
         """Return the families of what this process counts."""
-        misses = self._service.misses.total
+        misses, subjects = self._service.misses.total, self._service.misses.subjects
         unknown = CounterMetricFamily(
             "belated_unknown_decisions", "Decision ids that callers sent, but that do not exist", misses
         )
+        without = CounterMetricFamily("belated_unknown_subjects", "Reports of subjects that have no decision", subjects)
         refused = CounterMetricFamily(
             "belated_connections_refused", "Requests that broke a limit of their connection", labels=["status"]
         )
         for status, count in self._service.refused_connections.copy().items():
             refused.add_metric([str(status)], count)
-        return [*self._registry.collect(), unknown, refused]
+        return [*self._registry.collect(), unknown, without, refused]
 
     def _of_server(self) -> Iterator[Metric]:
         """Yield what all workers have counted, and their states."""

@@ -23,6 +23,7 @@ class Misses:
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.subjects = 0  # reports of subjects without a decision. Many are not in the experiment, which is no mistake
         self.total, self._clock, self._lock = 0, clock, Lock()
         self._remembered: dict[str, tuple[float, float]] = {}  # by caller, how many, and when that was
 

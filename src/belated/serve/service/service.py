@@ -267,8 +267,11 @@ class Service:
         """Record outcomes. Each gets a status or a refusal. `only` is the one experiment that the caller may use."""
         self.misses.check(caller)
         statuses: list[ReportStatus | SubjectStatus | Refusal] = await self._writer.submit(Tell(reports, only))
-        ids = (one for report, one in zip(reports, statuses, strict=True) if report.subject is None)
-        self.misses.add(caller, sum(isinstance(one, Refusal) and one.kind == "not_found" for one in ids))
+        told = zip(reports, statuses, strict=True)
+        missing = [report for report, one in told if isinstance(one, Refusal) and one.kind == "not_found"]
+        of_subjects = sum(report.subject is not None for report in missing)
+        self.misses.subjects += of_subjects
+        self.misses.add(caller, len(missing) - of_subjects)
         return statuses
 
     async def create(self, settings: Settings, by: str = "") -> bool:
