@@ -176,3 +176,19 @@ def test_a_backup_delays_a_removal_and_not_the_writers(
     list(journal.remove(what))
     assert journal.read(0, len(before)) == [entry for entry in before if not goes(entry, what)]
     assert journal.last() == LAST + len(waits)
+
+
+def test_outcomes_that_came_after_a_base_go_with_the_next_one(database: str) -> None:
+    """An archive settles open decisions after its base. So the next one finds outcomes whose decision is gone."""
+    with closing(PostgresJournal(database)) as journal:
+        journal.append([created("one")])
+        made = journal.append([decided(1, n) for n in range(2, 31)])
+        told = [seq for decision in (made[3], made[20]) for seq in journal.append([outcome(decision)])]
+        journal.append([decided(1, n) for n in range(30)])
+        list(
+            journal.remove(Removal(30, decisions_until=made[20]))
+        )  # the partition of one decision, the row of the other
+        assert [entry.seq for entry in readable(journal, 0, 1000) if entry.decision] == told
+        list(journal.remove(Removal(LAST, decisions_until=49)))  # drops the partitions of both outcomes
+        assert [entry for entry in readable(journal, 0, 1000) if entry.decision] == []
+        assert journal.check() == []

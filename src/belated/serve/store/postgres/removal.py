@@ -5,7 +5,7 @@ with their outcomes, so that no report can count a second time. If a removal is 
 is, and the next removal goes on. Rows with a body are never removed. Those of a dropped partition move to `rest`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any, Final
 
 from belated.serve.store.bases import ALLOW, check_allowed
@@ -114,16 +114,23 @@ def _steps(link: Link, table: str, first: int, last: int) -> Iterator[tuple[int,
 
 def _remove_until(link: Link, decisions_until: int, until: int) -> Iterator[int]:
     """Remove all decisions up to a number, and their outcomes up to another."""
+    yield from _remove_late(link, decisions_until, until)  # before their partitions go, and not their places
     with link.using("read") as connection:
         whole = [one for one in partitions(connection) if one.end - 1 <= decisions_until]
     for one in whole:
         yield from _remove_partition(link, one, until)
+    oldest = yield from _remove_late(link, decisions_until, until)
+    for first, last in _steps(link, "journal", oldest, decisions_until):
+        yield _delete(link, until, (OUTCOMES, (first, last, 0, until)), (DECISIONS, (first, last)))
+
+
+def _remove_late(link: Link, decisions_until: int, until: int) -> Generator[int, None, int]:
+    """Remove outcomes whose decision went before them. Returns the oldest decision that is left."""
     with link.using("read") as connection:
         oldest = _one(connection, OLDEST_DECISION, decisions_until) or decisions_until + 1
     while late := _delete(link, until, (LATE, (oldest, until))):
         yield late
-    for first, last in _steps(link, "journal", oldest, decisions_until):
-        yield _delete(link, until, (OUTCOMES, (first, last, 0, until)), (DECISIONS, (first, last)))
+    return int(oldest)
 
 
 # -- whole partitions -----------------------------------------------------------------------------------------------
@@ -131,9 +138,9 @@ def _remove_until(link: Link, decisions_until: int, until: int) -> Iterator[int]
 
 def _remove_partition(link: Link, one: Partition, until: int) -> Iterator[int]:
     with link.using("read") as connection:
-        held = f"SELECT min(seq), count(request) + count(alias) FROM {one.name} WHERE body IS NULL"  # noqa: S608
-        [(start, keyed)] = connection.execute(held.encode()).fetchall()
-    for first, last in _steps(link, one.name, start or one.end, one.end - 1):
+        held = f"SELECT count(request) + count(alias) FROM {one.name} WHERE body IS NULL"  # noqa: S608
+        [(keyed,)] = connection.execute(held.encode()).fetchall()
+    for first, last in _steps(link, one.name, one.first, one.end - 1):  # also decisions that have only outcomes left
         if keyed:
             source = f"(SELECT * FROM {one.name} WHERE seq >= $1 AND seq <= $2)"  # noqa: S608
             with link.using("written") as connection, connection.transaction():
