@@ -10,6 +10,7 @@ from belated.serve.domain.entries import Entry, EntryKind, Found
 from belated.serve.domain.fold import Snapshot
 from belated.serve.domain.history import Mark, place_of
 from belated.serve.store.journal import (
+    MOST_OUTCOMES,
     NO_MARK,
     Aliased,
     Base,
@@ -261,9 +262,10 @@ class SimulatedJournal(KeysInMemory):
     def events(self, experiment: int, after: int, limit: int) -> list[Entry]:
         return self._call("events", lambda: self._database.of_experiment(experiment, after, limit, EVENTS))
 
-    def history(self, decision: int) -> list[Entry]:
+    def history(self, decision: int, first: int = 0, limit: int = MOST_OUTCOMES) -> list[Entry]:
         def do() -> list[Entry]:
-            return [self._database.entries[seq] for seq in self._database.outcomes.get(decision, [])]
+            found = [self._database.entries[seq] for seq in self._database.outcomes.get(decision, [])]
+            return [entry for entry in found if (entry.revision or 0) >= first][:limit]
 
         return self._call("history", do)
 
