@@ -25,6 +25,7 @@ from belated.serve.service.service import Service
 from belated.serve.store.sqlite.journal import SQLiteJournal
 from belated.serve.store.verify import verify
 from tests.support.engines import Driven
+from tests.support.in_process import Caller, visit
 
 
 def limited(folder: Path, max_open: int) -> Driven:
@@ -346,3 +347,24 @@ def test_the_limits_of_a_key_are_kept_with_its_scope(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="scope"):
         keys.create(journal, "decide rate=1", None)
     journal.close()
+
+
+def test_flags_are_evaluated_together_if_they_are_more_than_the_rate(tmp_path: Path) -> None:
+    """Otherwise each try would use up what is allowed, and none would succeed."""
+    quotas = Quotas(key_rate=0.01, experiment_rate=0.01)
+    service = Service(Engine(SQLiteJournal(tmp_path / "belated.db", synchronous="OFF")), quotas=quotas)
+    flags = [f"flag-{number}" for number in range(6)]
+
+    async def work(caller: Caller) -> None:
+        for flag in flags:
+            await caller.post("/v1/experiments", {"name": flag, "arms": ["a", "b"]})
+        body = {"context": {"targetingKey": "ann", "flags": flags}}
+        first = await caller.post("/ofrep/v1/evaluate/flags", body)
+        assert [one["reason"] for one in first.json()["flags"]] == ["SPLIT"] * 6
+        again = await caller.post("/ofrep/v1/evaluate/flags", body)
+        assert again.status_code == 429
+        assert int(again.headers["Retry-After"]) > 100
+        unchanged = await caller.post("/ofrep/v1/evaluate/flags", body, **{"If-None-Match": first.headers["ETag"]})
+        assert unchanged.status_code == 304  # it costs nothing
+
+    visit(service, work)

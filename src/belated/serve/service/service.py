@@ -225,13 +225,17 @@ class Service:
 
     # -- requests that write -------------------------------------------------------------------------------------------
 
-    def spend(self, grant: Grant, amount: int, name: str | None = None) -> None:
-        """Count decisions of an experiment, or reports, of a caller. Raises a Refusal if there were too many lately."""
+    def spend(self, grant: Grant, amount: int, *names: str) -> None:
+        """Count reports of a caller, or decisions, as many of each of these experiments.
+
+        Raises a Refusal if there were too many lately.
+        """
         now = time.monotonic()
         rate = self._quotas.key_rate if grant.rate is None else grant.rate
         self._key_rates.spend(grant.key, amount, rate, now)
-        if name is not None and self._quotas.experiment_rate is not None and self.knows(name):
-            self._rates.spend(name, amount, self._quotas.experiment_rate, now)
+        for name in names:
+            if self._quotas.experiment_rate is not None and self.knows(name):
+                self._rates.spend(name, amount // len(names), self._quotas.experiment_rate, now)
 
     async def ask(
         self,
