@@ -14,10 +14,13 @@ import pytest
 from belated.serve.domain import timestamps
 from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.engine.engine import Engine
-from belated.serve.http.exports import CURSOR
+from belated.serve.http import parquet
+from belated.serve.http.exports import CURSOR, csv_pages, parquet_parts
 from belated.serve.service import lists
+from belated.serve.service.lists import Wanted
 from belated.serve.service.service import Service
 from belated.serve.store.sqlite.journal import SQLiteJournal
+from tests.support.engines import Driven
 from tests.support.in_process import Caller, visit
 from tests.support.removals import removed
 
@@ -194,3 +197,33 @@ def test_times_are_read_as_rfc_3339_writes_them() -> None:
     ):
         assert timestamps.parsed(text) == at
     assert timestamps.parsed(timestamps.iso(at + 1)) == at + 1
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_an_export_in_which_nothing_is_wanted_begins_at_once_and_can_be_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    """A range of time may leave out millions of decisions, before the first one that is wanted or after the last."""
+    monkeypatch.setattr(lists, "EXPORT_PAGE", 10)
+    driven, reads = Driven(tmp_path), list[int]()
+    driven.create()
+    for _ in range(100):
+        driven.decide()
+    kept = SQLiteJournal.decisions
+
+    def counted(self: SQLiteJournal, experiment: int, after: int, limit: int) -> Any:
+        reads.append(after)
+        return kept(self, experiment, after, limit)
+
+    monkeypatch.setattr(SQLiteJournal, "decisions", counted)
+    service = Service(driven.engine)
+    for wanted in (Wanted(begin=2**61), Wanted(end=1), Wanted(cursor=1, end=1)):
+        pages, _ = service.lists.export(driven["layout"], wanted)
+        made = csv_pages if ending == "csv" else lambda one, found: parquet.joined(parquet_parts(one, found))
+        content = made(driven["layout"], pages)
+        next(content)
+        assert len(reads) == 1
+        content.close()  # its caller has left
+        assert len(reads) == 1
+        reads.clear()
+    service.close()

@@ -154,7 +154,8 @@ async def streamed(first: bytes, content: Generator[bytes]) -> AsyncGenerator[by
     try:
         yield first
         while (chunk := await run_in_threadpool(next, content, None)) is not None:
-            yield chunk
+            if chunk:
+                yield chunk
     finally:
         await run_in_threadpool(content.close)
 

@@ -26,7 +26,8 @@ PAGE_OFFSETS: Final = (9, 10, 11, 14)
 def parts(schema: Mapping[str, Any], pages: Generator[list[tuple[Any, ...]]]) -> Generator[bytes]:
     """Write pages of rows as Parquet files, each with the rows of some pages. The first one comes soon.
 
-    `schema` has the type of each column, by its name.
+    `schema` has the type of each column, by its name. Yields b"" for a page that is not written yet, so that who reads
+    can stop at any time.
     """
     import polars as pl  # noqa: PLC0415  # heavy, and only needed here
 
@@ -41,11 +42,14 @@ def parts(schema: Mapping[str, Any], pages: Generator[list[tuple[Any, ...]]]) ->
 
     frames, least = [pl.DataFrame(schema=dict(schema))], 1  # the first part has the columns, even without rows
     with closing(pages):
-        for page in filter(None, pages):
-            frames.append(framed(page))
+        for page in pages:
+            if page:
+                frames.append(framed(page))
             if sum(frame.height for frame in frames) >= least:
                 yield written(frames)
                 frames, least = [], GROUP_ROWS
+            else:
+                yield b""
         if frames:
             yield written(frames)
 
@@ -57,6 +61,9 @@ def joined(parts: Generator[bytes]) -> Generator[bytes]:
     size = 0
     with closing(parts):
         for part in parts:
+            if not part:
+                yield b""
+                continue
             length = int.from_bytes(part[-8:-4], "little")
             read, _ = _read_struct(part, len(part) - 8 - length)
             start = len(MAGIC) if footer else 0  # the first part brings the magic bytes

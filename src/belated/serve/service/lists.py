@@ -115,6 +115,7 @@ class Lists:
     def export(self, experiment: Experiment, wanted: Wanted) -> tuple[Generator[list[Found]], int]:
         """Return the decisions that are wanted, in pages, and the cursor from which a later export goes on.
 
+        A page is empty if none of its decisions are wanted. So who reads can stop at any time.
         Each page is a query of its own, so that no old state of the store has to be kept for a slow caller.
         """
         self._check(wanted.cursor)
@@ -134,15 +135,14 @@ class Lists:
         journal, left = self._reader.open(), wanted.limit
         try:
             for page in self._made(journal, experiment, max(wanted.after, wanted.cursor), last):
-                if kept := [found for found in page if wanted.takes(found)][:left]:
-                    yield kept
-                    left -= len(kept)
+                kept = [found for found in page if wanted.takes(found)][:left]
+                yield kept
+                left -= len(kept)
                 if left <= 0:
                     return
             if wanted.cursor:
                 for page in self._changed(journal, experiment, wanted.cursor, last):
-                    if kept := [found for found in page if wanted.takes(found)]:
-                        yield kept
+                    yield [found for found in page if wanted.takes(found)]
         finally:
             journal.close()
 
