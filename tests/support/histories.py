@@ -24,8 +24,11 @@ def begin(driven: Driven) -> None:
     driven.create("patient", ("a", "b", "c", "d"), outcome=OutcomeChoice(0, 1, "lower"))
 
 
-def live(driven: Driven, generator: np.random.Generator, steps: int) -> None:
-    """Continue a history by random steps."""
+LIMIT = OpenLimit("shop", 10**6)
+
+
+def live(driven: Driven, generator: np.random.Generator, steps: int, limit: OpenLimit | None = LIMIT) -> None:
+    """Continue a history by random steps. Some decisions count for a key with this limit."""
     known: list[Decided] = []
     for _ in range(steps):
         name = NAMES[generator.integers(2)]
@@ -33,7 +36,7 @@ def live(driven: Driven, generator: np.random.Generator, steps: int) -> None:
             ["decide", "batch", "tell", "amend", "wait", "arms"], p=[0.35, 0.1, 0.35, 0.1, 0.07, 0.03]
         ):
             case "decide":
-                known += driven.decide(name, limit=OpenLimit("shop", 10**6))
+                known += driven.decide(name, limit=limit)
             case "batch":
                 known += driven.decide(name, int(generator.integers(1, 40)))
             case "tell" | "amend" as what if known:

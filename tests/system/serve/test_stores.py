@@ -18,6 +18,7 @@ from belated.errors import BelatedError, StoreError
 from belated.serve.domain import fold
 from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.fold import Snapshot
+from belated.serve.domain.quotas import OpenLimit
 from belated.serve.store.copy import copy
 from belated.serve.store.journal import Journal, Key, Record
 from belated.serve.store.loading import load
@@ -88,19 +89,33 @@ def bare(cluster: Cluster) -> Iterator[str]:
 @pytest.fixture
 def lived(tmp_path: Path) -> Iterator[Driven]:
     """An engine on a file whose journal has entries of every kind, with snapshots and keys."""
-    folder = tmp_path / "lived"
-    folder.mkdir()
-    driven = Driven(folder, seed=3)
-    histories.begin(driven)
-    for steps in (60, 60):
-        histories.live(driven, np.random.default_rng(3), steps)
-        driven.engine.snapshot()
-    histories.live(driven, np.random.default_rng(4), 30)
+    driven = life(tmp_path, histories.LIMIT)
     driven.engine.journal.add_key(Key("a", b"\x00\xff", "decide", "naïve ☕", 5))
     driven.engine.journal.add_key(Key("b", b"", "admin", None, 6, 7, "ops", 8, 9))
     driven.engine.journal.note([record("one"), record("two", is_change=False)])
     yield driven
     driven.engine.journal.close()
+
+
+@pytest.fixture
+def without_limits(tmp_path: Path) -> Iterator[Driven]:
+    """An engine on a file whose decisions count for no key, as in the first release."""
+    driven = life(tmp_path, None)
+    yield driven
+    driven.engine.journal.close()
+
+
+def life(folder: Path, limit: OpenLimit | None) -> Driven:
+    """A history with snapshots."""
+    home = folder / "lived"
+    home.mkdir()
+    driven = Driven(home, seed=3)
+    histories.begin(driven)
+    for steps in (60, 60):
+        histories.live(driven, np.random.default_rng(3), steps, limit)
+        driven.engine.snapshot()
+    histories.live(driven, np.random.default_rng(4), 30, limit)
+    return driven
 
 
 def first_release(path: Path, entries: list[Entry]) -> None:
@@ -204,7 +219,8 @@ def test_a_file_is_migrated_under_a_running_service(tmp_path: Path, monkeypatch:
             assert verify(new).problems == []
 
 
-def test_a_file_of_the_first_release_is_upgraded_and_keeps_every_entry(tmp_path: Path, lived: Driven) -> None:
+def test_a_file_of_the_first_release_is_upgraded_and_keeps_every_entry(tmp_path: Path, without_limits: Driven) -> None:
+    lived = without_limits
     path, entries = tmp_path / "old.db", list(map(as_first_written, lived.engine.journal.read(0, 10**6)))
     first_release(path, entries)
     before = path.read_bytes()
