@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from belated.errors import StoreError
+from belated.serve.store import bases
 from belated.serve.store.copy import copy
-from belated.serve.store.journal import Key
+from belated.serve.store.journal import Key, Removal
 from belated.serve.store.opening import open_journal
 from belated.serve.store.sqlite import schema
 from belated.serve.store.sqlite.journal import SQLiteJournal
@@ -18,6 +19,7 @@ from belated.serve.store.sqlite.schema import SCHEMA_VERSION, migrate
 from belated.serve.store.verify import verify
 from belated.testing.entries import created, decided, outcome
 from belated.testing.journal_contract import JournalContract, OpenStore
+from belated.testing.removal_contract import with_base
 from tests.support.engines import Driven
 from tests.support.memory_journal import MemoryJournal, MemoryStore
 
@@ -187,3 +189,22 @@ class TestMemory(JournalContract):
     def open_store(self) -> OpenStore:
         store = MemoryStore()
         return lambda: MemoryJournal(store)
+
+
+@pytest.mark.parametrize("which", [{"decisions_until": 60}, {"experiments": (1,)}, {"decisions": tuple(range(2, 12))}])
+def test_decisions_with_many_outcomes_go_in_small_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: dict[str, Any]
+) -> None:
+    """Nobody else can write meanwhile."""
+    monkeypatch.setattr(bases, "MOST_ROWS", 17)
+    with closing(SQLiteJournal(tmp_path / "belated.db", synchronous="OFF")) as journal:
+        journal.append([created("one")])
+        made = journal.append([decided(1, n) for n in range(10)])
+        for revision in range(7):
+            journal.append([outcome(decision, revision=revision) for decision in made])
+        base = with_base(journal)
+        journal.begin_removal(base)
+        steps = list(journal.remove(Removal(base.seq, **which)))
+        assert steps == [16] * 5
+        assert [entry.seq for entry in journal.left(0, 1000, 1000)] == [1, base.entry]
+        assert journal.check() == []

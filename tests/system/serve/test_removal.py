@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from itertools import islice
 from threading import Event, Thread
+from typing import Any
 
 import msgspec
 import pytest
@@ -191,4 +192,24 @@ def test_outcomes_that_came_after_a_base_go_with_the_next_one(database: str) -> 
         assert [entry.seq for entry in readable(journal, 0, 1000) if entry.decision] == told
         list(journal.remove(Removal(LAST, decisions_until=49)))  # drops the partitions of both outcomes
         assert [entry for entry in readable(journal, 0, 1000) if entry.decision] == []
+        assert journal.check() == []
+
+
+@pytest.mark.parametrize("which", [{"decisions_until": 60}, {"experiments": (1,)}, {"decisions": tuple(range(2, 12))}])
+def test_decisions_with_many_outcomes_go_in_small_steps(
+    database: str, monkeypatch: pytest.MonkeyPatch, which: dict[str, Any]
+) -> None:
+    """While a transaction is open, other servers do not see what comes after it."""
+    monkeypatch.setattr(partitions, "SIZE", 1_000)
+    monkeypatch.setattr(removal, "STEP", 100)
+    monkeypatch.setattr(removal, "MOST_ROWS", 10)
+    with closing(PostgresJournal(database)) as journal:
+        journal.append([created("one")])
+        made = journal.append([decided(1, n) for n in range(10)])
+        for revision in range(7):
+            journal.append([outcome(decision, revision=revision) for decision in made])
+        steps = list(journal.remove(Removal(LAST, **which)))
+        assert sum(steps) == 80
+        assert max(steps) == 8
+        assert [entry.seq for entry in readable(journal, 0, 1000)] == [1]
         assert journal.check() == []

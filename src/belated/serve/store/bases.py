@@ -19,6 +19,7 @@ BASE: Final = int(EntryKind.BASE)
 DECIDED: Final = int(EntryKind.DECIDED)
 PART: Final = 1 << 20  # bytes of a state in one row, so that no transaction takes long
 AT_ONCE: Final = 500  # decisions that are removed together with their outcomes
+MOST_ROWS: Final = 5_000  # entries that are removed together, unless a single decision has more
 FORGOTTEN_AT_ONCE: Final = 200  # entries that are looked at
 IN_FORCE_INDEX: Final = f"ON journal (seen) WHERE kind = {BASE}"
 REMOVED: Final = "(SELECT coalesce(max(seq), 0) FROM bases WHERE removed_by IS NOT NULL)"
@@ -116,7 +117,8 @@ def beginning(base: Base, rows: Rows) -> Iterator[list[Statement]]:
 def removing(what: Removal, rows: Rows) -> Iterator[list[Statement]]:
     """Yield the statements that remove entries, as a list for each transaction."""
     for start in range(0, len(what.decisions), AT_ONCE):
-        yield _together(what.decisions[start : start + AT_ONCE], what.until)
+        for piece in _pieces(what.decisions[start : start + AT_ONCE], rows):
+            yield _together(piece, what.until)
     if what.experiments is not None:
         for number in what.experiments:  # only an index gives this order
             yield from _removing(f"experiment = {number:d} AND ", "experiment, ", what.until, what.until, rows)
@@ -132,7 +134,8 @@ def _removing(where: str, order: str, last: int, until: int, rows: Rows) -> Iter
     )
     after = 0
     while page := [row[0] for row in rows(made, (after, last))]:
-        yield _together(page, until)
+        for piece in _pieces(page, rows):
+            yield _together(piece, until)
         after = page[-1]
     told = (
         f"SELECT seq FROM journal WHERE {where}decision IS NOT NULL AND decision <= $1 AND seq <= $2 "  # noqa: S608
@@ -140,6 +143,20 @@ def _removing(where: str, order: str, last: int, until: int, rows: Rows) -> Iter
     )
     while page := [row[0] for row in rows(told, (last, until))]:
         yield _allowed([f"seq IN ({_listed(page)})"], until)
+
+
+def _pieces(decisions: Sequence[int], rows: Rows) -> Iterator[list[int]]:
+    """Split decisions, so that no transaction takes long where each has many outcomes."""
+    counted = f"SELECT decision, count(*) FROM journal WHERE decision IN ({_listed(decisions)}) GROUP BY decision"  # noqa: S608
+    told, piece, size = dict(rows(counted, ())), list[int](), 0
+    for decision in decisions:
+        more = 1 + told.get(decision, 0)
+        if piece and size + more > MOST_ROWS:
+            yield piece
+            piece, size = [], 0
+        piece.append(decision)
+        size += more
+    yield piece
 
 
 def _together(decisions: Iterable[int], until: int) -> list[Statement]:

@@ -23,6 +23,7 @@ from belated.serve.store.postgres.partitions import (
 from belated.serve.store.postgres.places import displacing
 from belated.serve.store.sql import DECIDED
 
+MOST_ROWS: Final = 10_000  # outcomes in one transaction, unless a single decision has more
 STEP: Final = 2_000  # rows or numbers in one transaction. Servers do not see newer entries before it ends
 DELETE: Final = "DELETE FROM journal WHERE seq = ANY($1::bigint[]) AND seq >= $2 AND seq <= $3"
 # These select what is deleted. First the outcomes of the decisions from $1 to $2, from entry $3 to $4.
@@ -59,18 +60,39 @@ def remove(link: Link, what: Removal) -> Iterator[int]:
     if what.decisions_until:
         yield from _remove_until(link, min(what.decisions_until, what.until), what.until)
     for first in range(0, len(what.decisions), STEP):
-        yield _remove_these(link, what.decisions[first : first + STEP], what.until)
+        yield from _remove_these(link, what.decisions[first : first + STEP], what.until)
 
 
-def _remove_these(link: Link, decisions: Sequence[int], until: int) -> int:
-    """Remove decisions with their outcomes up to a number."""
+def _remove_these(link: Link, decisions: Sequence[int], until: int) -> Iterator[int]:
+    """Remove decisions with their outcomes up to a number, in parts if these have many."""
     some = array("bigint", decisions)
-    return _delete(link, until, (OUTCOMES_OF, (some, until)), (THESE, (some, until)))
+    if len(decisions) > 1 and _are_many(link, OUTCOMES_OF, some, until):
+        half = len(decisions) // 2
+        for part in (decisions[:half], decisions[half:]):
+            yield from _remove_these(link, part, until)
+    else:
+        yield _delete(link, until, (OUTCOMES_OF, (some, until)), (THESE, (some, until)))
+
+
+def _remove_range(link: Link, first: int, last: int, until: int) -> Iterator[int]:
+    """Remove the decisions in a range with their outcomes up to a number, in parts if these have many."""
+    if first < last and _are_many(link, OUTCOMES, first, last, 0, until):
+        middle = (first + last) // 2
+        for part in ((first, middle), (middle + 1, last)):
+            yield from _remove_range(link, *part, until)
+    else:
+        yield _delete(link, until, (OUTCOMES, (first, last, 0, until)), (DECISIONS, (first, last)))
+
+
+def _are_many(link: Link, selection: str, *values: Any) -> bool:
+    """Whether more outcomes are selected than one transaction should delete."""
+    with link.using("read") as connection:
+        return int(_one(connection, f"SELECT count(*) FROM ({selection}) AS told", *values)) > MOST_ROWS  # noqa: S608
 
 
 def _remove_experiment(link: Link, experiment: int, until: int) -> Iterator[int]:
     while decisions := _numbers(link, DECISIONS_OF, experiment, until):
-        yield _remove_these(link, decisions, until)
+        yield from _remove_these(link, decisions, until)
     while told := _delete(link, until, (TOLD_OF, (experiment, until))):
         yield told
 
@@ -121,7 +143,7 @@ def _remove_until(link: Link, decisions_until: int, until: int) -> Iterator[int]
         yield from _remove_partition(link, one, until)
     oldest = yield from _remove_late(link, decisions_until, until)
     for first, last in _steps(link, "journal", oldest, decisions_until):
-        yield _delete(link, until, (OUTCOMES, (first, last, 0, until)), (DECISIONS, (first, last)))
+        yield from _remove_range(link, first, last, until)
 
 
 def _remove_late(link: Link, decisions_until: int, until: int) -> Generator[int, None, int]:
@@ -148,7 +170,7 @@ def _remove_partition(link: Link, one: Partition, until: int) -> Iterator[int]:
                 for table in ("request_places", "alias_places"):
                     connection.execute(displacing(table, source).encode(), (first, last))
         if told_later := _numbers(link, TOLD_LATER, first, last, one.end, until):
-            yield _remove_these(link, told_later, until)
+            yield from _remove_these(link, told_later, until)
     with link.using("written") as connection:
         count = _one(connection, f"SELECT count(*) FROM {one.name} WHERE body IS NULL")  # noqa: S608
         _detach(connection, one, until)
