@@ -10,8 +10,10 @@ import pytest
 
 from belated.errors import InvalidInput
 from belated.serve.archive.erasing import decoded, erase
+from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.operating import Operation
+from belated.serve.domain.owned import Owned
 from belated.serve.domain.quotas import OpenLimit, Quotas, Rates
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, Settings
@@ -368,3 +370,13 @@ def test_flags_are_evaluated_together_if_they_are_more_than_the_rate(tmp_path: P
         assert unchanged.status_code == 304  # it costs nothing
 
     visit(service, work)
+
+
+@pytest.mark.parametrize("kind", EntryKind)
+def test_only_the_end_of_a_decision_makes_room(kind: EntryKind) -> None:
+    owned = Owned()
+    owned.note([Entry(1, EntryKind.DECIDED, 1, 2, parts=b"shop")])
+    owned.note([Entry(1, kind, 1, 3, decision=2)])
+    is_end = kind in (EntryKind.REPORTED, EntryKind.EXPIRED, EntryKind.REMOVED)
+    assert owned.open == ({} if is_end else {"shop": 1})
+    assert Owned.restore(owned.state()).state() == owned.state()

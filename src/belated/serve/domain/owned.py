@@ -4,10 +4,11 @@ A decision's entry names the key in `parts`. So every server counts the same, al
 """
 
 from collections import Counter
-from typing import Any, Self, final
+from typing import Any, Final, Self, final
 
 from belated.serve.domain.entries import Entry, EntryKind
 
+ENDS: Final = (EntryKind.REPORTED, EntryKind.EXPIRED, EntryKind.REMOVED)  # of an open decision
 Rows = list[tuple[int, str, list[int]]]  # an experiment, a key, and its open decisions
 
 
@@ -31,7 +32,7 @@ class Owned:
                 if (owner := owner_of(entry)) is not None:
                     self._owners.setdefault(entry.experiment, {})[entry.seq] = owner
                     self.open[owner] += 1
-        elif entries[0].decision is not None and (mine := self._owners.get(entries[0].experiment)):
+        elif entries[0].kind in ENDS and (mine := self._owners.get(entries[0].experiment)):
             for entry in entries:
                 self._end(mine.pop(entry.decision or 0, None))
             if not mine:
