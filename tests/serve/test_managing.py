@@ -114,6 +114,17 @@ def test_a_rotated_key_may_do_the_same_and_the_old_one_ends_after_the_overlap(
         managing.rotate(journal, "nope", 30, None, clock.now)
 
 
+@pytest.mark.parametrize(("max_open", "rate", "is_shared"), [(5, None, True), (None, 2.5, True), (None, None, False)])
+def test_keys_that_replace_each_other_share_their_limits(
+    journal: Journal, max_open: int | None, rate: float | None, is_shared: bool
+) -> None:
+    old = managing.create(journal, KeyWish(["decide"], max_open=max_open, rate=rate), NOW)
+    new = managing.rotate(journal, old.key.id, 1000, None, NOW)
+    third = managing.rotate(journal, new.key.id, 1000, None, NOW)
+    owners = {keys.grant_of(made.key).owner for made in (old, new, third)}
+    assert owners == ({old.key.id} if is_shared else {made.key.id for made in (old, new, third)})
+
+
 def test_an_overlap_never_prolongs_a_key(journal: Journal) -> None:
     old = managing.create(journal, KeyWish(["decide"], expires_in=10), NOW)
     managing.rotate(journal, old.key.id, 10_000, None, NOW)

@@ -372,6 +372,16 @@ def test_flags_are_evaluated_together_if_they_are_more_than_the_rate(tmp_path: P
     visit(service, work)
 
 
+def test_keys_that_replace_each_other_share_their_rate(tmp_path: Path) -> None:
+    service = Service(Engine(SQLiteJournal(tmp_path / "belated.db", synchronous="OFF")))
+    service.spend(Grant(key="a", rate=0.01), 1)
+    for grant in (Grant(key="a", rate=0.01), Grant(key="b", rate=0.01, first="a")):
+        with pytest.raises(Refusal, match="rate of a key"):
+            service.spend(grant, 1)
+    service.spend(Grant(key="c", rate=0.01), 1)
+    service.close()
+
+
 @pytest.mark.parametrize("kind", EntryKind)
 def test_only_the_end_of_a_decision_makes_room(kind: EntryKind) -> None:
     owned = Owned()

@@ -48,7 +48,12 @@ class Grant(NamedTuple):
     @property
     def limit(self) -> OpenLimit | None:
         """How many of its decisions may be open, or None if the key has no limit of its own."""
-        return None if self.max_open is None else OpenLimit(self.first or self.key, self.max_open)
+        return None if self.max_open is None else OpenLimit(self.owner, self.max_open)
+
+    @property
+    def owner(self) -> str:
+        """Whose limits it shares: the id of the first of the keys that have replaced each other."""
+        return self.first or self.key
 
     def may(self, needed: Scope) -> bool:
         """Whether it includes this scope."""

@@ -64,7 +64,7 @@ def rotate(
         raise Refusal("conflict", f"the key {id!r} is revoked or has expired. Create a new one.")
     may, meant = keys.grant_of(old), keys.limits_of(old).get("lifetime")
     lifetime = expires_in if expires_in is not None or meant is None else float(meant)
-    first = None if may.limit is None else may.limit.key  # both share the room for open decisions
+    first = None if may.max_open is None and may.rate is None else may.owner  # so that both share the limits
     scope = keys.with_limits(may.scope, may.max_open, may.rate, lifetime, first)
     expires_at = None if lifetime is None else now + round(lifetime * MICROSECONDS)
     made = MadeKey(*keys.new(scope, old.experiment, old.label, expires_at))

@@ -232,7 +232,7 @@ class Service:
         """
         now = time.monotonic()
         rate = self._quotas.key_rate if grant.rate is None else grant.rate
-        self._key_rates.spend(grant.key, amount, rate, now)
+        self._key_rates.spend(grant.owner, amount, rate, now)
         for name in names:
             if self._quotas.experiment_rate is not None and self.knows(name):
                 self._rates.spend(name, amount // len(names), self._quotas.experiment_rate, now)
