@@ -308,6 +308,11 @@ class SharedLearner:
         with self._state.lock:
             return changes.bets_of(self._state)
 
+    @property
+    def n_waiting(self) -> int:
+        """How many decisions have no report."""
+        return len(self._waiting)
+
     def waiting(self) -> Integers:
         """The numbers of the decisions without a report, in order."""
         return np.frombuffer(self._waiting.state()[0], np.int64)

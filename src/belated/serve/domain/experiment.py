@@ -434,11 +434,6 @@ class Experiment:
         """Decisions that the experiment learns from."""
         return self.counts.decisions - self.operations.aside.decisions
 
-    @property
-    def waiting(self) -> int:
-        """Open decisions that the experiment learns from. They take memory."""
-        return self.counts.outstanding - self.operations.aside.open
-
     def proven(self) -> float:
         """Return the limit for the mean cost over runs."""
         return self.learner.certificate("any") + self.more_proven
@@ -532,8 +527,6 @@ class Experiment:
             "failure": Failure,
         }
         state.setdefault("operations", {"mixed_since": state["seq"]})  # a base of an older release has none
-        if aside := state["operations"].get("aside"):
-            aside.setdefault("ended", aside["known"])  # as far as an older release has counted them
         for name, value in state.items():
             setattr(experiment, name, msgspec.convert(value, types[name]) if name in types else value)
         experiment.values = state.get("values", {})

@@ -68,12 +68,6 @@ class Aside(msgspec.Struct):
     decisions: int = 0
     known: int = 0  # outcomes
     total: float = 0.0  # the sum of their losses
-    ended: int = 0  # decisions that wait for no outcome any more
-
-    @property
-    def open(self) -> int:
-        """How many wait for an outcome. They take no memory."""
-        return self.decisions - self.ended
 
 
 class Noted(msgspec.Struct, frozen=True):
@@ -159,7 +153,6 @@ class Operations(msgspec.Struct):
 
     def set_aside(self, outcome: Entry, loss: float | None, before: float | None) -> None:
         """Count the outcome of a decision that teaches nothing."""
-        self.aside.ended += outcome.kind in (EntryKind.REPORTED, EntryKind.EXPIRED, EntryKind.REMOVED)
         if loss is not None:
             self.aside.known += before is None
             self.aside.total += loss - (before or 0.0)

@@ -218,7 +218,7 @@ class Engine:
     @property
     def _waiting_share(self) -> int:
         """A part of the open decisions. A snapshot must be worth more entries than this, because it has all of them."""
-        return sum(experiment.waiting for experiment in self.fold.experiments.values()) // OPEN_SHARE
+        return sum(experiment.counts.outstanding for experiment in self.fold.experiments.values()) // OPEN_SHARE
 
     def is_snapshot_due(self) -> bool:
         """Whether a start would take long without a new snapshot. Other servers may have made one."""
