@@ -1,5 +1,7 @@
 """Keys that are created, rotated and revoked, and what they may do."""
 
+from functools import partial
+
 import pytest
 
 from belated.errors import InvalidInput
@@ -123,6 +125,23 @@ def test_keys_that_replace_each_other_share_their_limits(
     third = managing.rotate(journal, new.key.id, 1000, None, NOW)
     owners = {keys.grant_of(made.key).owner for made in (old, new, third)}
     assert owners == ({old.key.id} if is_shared else {made.key.id for made in (old, new, third)})
+
+
+def test_so_many_keys_may_work_at_a_time(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(managing, "MOST_KEYS", 3)
+    first, _, _ = (managing.create(journal, KeyWish(["decide"], expires_in=n), NOW) for n in (10, None, None))
+    create = partial(managing.create, journal, KeyWish(["decide"]))
+    rotate = partial(managing.rotate, journal, first.key.id, 0, None)
+    for refused in (create, rotate):
+        with pytest.raises(Refusal, match="3 keys work now, and 3 may") as error:
+            refused(NOW)
+        assert (error.value.kind, error.value.quota) == ("too_many", "keys")
+    later = NOW + 10 * MICROSECONDS  # the first one has expired
+    made = create(later)
+    with pytest.raises(Refusal):
+        create(later)
+    managing.revoke(journal, made.key.id, later)
+    create(later)
 
 
 def test_an_overlap_never_prolongs_a_key(journal: Journal) -> None:

@@ -40,6 +40,7 @@ def create_key(
 ) -> None:
     """Make a key and show it once. The store keeps only its hash."""
     require_extra()
+    from belated.serve.domain.refusals import Refusal  # noqa: PLC0415
     from belated.serve.service import managing  # noqa: PLC0415
     from belated.serve.store.opening import open_journal, shown  # noqa: PLC0415
 
@@ -47,7 +48,10 @@ def create_key(
     wish = managing.KeyWish(scope, label, experiment, lifetime(expires_in), max_open, rate)
     with closing(open_journal(store)) as journal:
         at = journal.now()
-        made = managing.create(journal, wish, at, note(at, "belated keys create", experiment or ""))
+        try:
+            made = managing.create(journal, wish, at, note(at, "belated keys create", experiment or ""))
+        except Refusal as refusal:
+            raise InvalidInput(refusal.detail) from None
         if experiment is not None and not journal.named([experiment]):
             notes += f" There is no experiment {experiment!r} yet."
     show(made.text, f"A key for the store {shown(store)}.{notes}")

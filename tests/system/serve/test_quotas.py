@@ -92,6 +92,8 @@ def test_the_description_names_the_answer() -> None:
         "/v1/feedback",
         "/v1/experiments",
         "/v1/experiments/{name}/arms",
+        "/v1/keys",
+        "/v1/keys/{key_id}/rotate",
         "/v1/experiments/{name}/export.csv",
         "/v1/experiments/{name}/export.parquet",
         "/v1/experiments/{name}/live",

@@ -138,7 +138,7 @@ class Room:
         if experiment.operations.arm is not None:  # shown to all, which takes no memory
             return None
         number = experiment.seq
-        total = experiment.waiting + self._opened[number] + size
+        total = experiment.shared.n_waiting + self._opened[number] + size
         if total > self._max_open:
             return _too_many(f"the experiment {experiment.name!r}", total, self._max_open, "--max-open")
         if limit is not None:

@@ -46,8 +46,7 @@ class Asking:
             experiment, name = self._fold.by_name[request.name], self._name(request)
             number = experiment.seq
             if name is None or name not in names:
-                if experiment.operations.arm is None:  # otherwise they teach nothing, and no server keeps them
-                    results[index] = room.enter(experiment, request.size, request.limit)
+                results[index] = room.enter(experiment, request.size, request.limit)
                 if results[index] is not None:
                     full.append((index, request))
                     continue

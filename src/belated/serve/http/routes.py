@@ -214,12 +214,12 @@ ROUTES: Final = (  # the busiest first, because they are tried in order
     Route(
         *("POST", key_routes.KEYS, key_routes.create_key, "admin", "Create a key"),
         {201: key_routes.CreatedKey}, key_routes.NewKey,
-        {"label": "checkout web", "scopes": ["decide", "report"], "experiment": "layout"}, (400, 422, *WRITING),
+        {"label": "checkout web", "scopes": ["decide", "report"], "experiment": "layout"}, (400, 422, *COUNTED),
     ),
     Route("GET", key_routes.KEYS, key_routes.list_keys, "admin", "List keys", {200: key_routes.KeyList}, problems=(422,)),  # noqa: E501
     Route(
         *("POST", f"{key_routes.KEY}/rotate", key_routes.rotate_key, "admin", "Replace a key"),
-        {201: key_routes.CreatedKey}, key_routes.Rotation, {"overlap": 86400}, (400, 404, 409, 422, *WRITING),
+        {201: key_routes.CreatedKey}, key_routes.Rotation, {"overlap": 86400}, (400, 404, 409, 422, *COUNTED),
     ),
     Route(
         *("POST", f"{key_routes.KEY}/revoke", key_routes.revoke_key, "admin", "Revoke a key"),

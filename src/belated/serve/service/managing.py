@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from belated.errors import InvalidInput
+from belated.serve.domain.quotas import exhausted
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.service import keys
@@ -14,6 +15,10 @@ FIRST: Final = (
     "the first key of a service must have the scope admin and be for all experiments, "
     "or nobody could create another one over the API"
 )
+
+
+MOST_KEYS: Final = 10_000  # that work, so that a program that creates keys in a loop slows nobody down
+KEYS_RETRY: Final = 3600  # seconds
 
 
 class MadeKey(NamedTuple):
@@ -35,9 +40,10 @@ class KeyWish(NamedTuple):
 
 
 def create(journal: Journal, wish: KeyWish, now: int, record: Record | None = None) -> MadeKey:
-    """Create a key. Raises InvalidInput."""
+    """Create a key. Raises InvalidInput, or a Refusal if there are too many."""
     if not wish.scopes:
         raise InvalidInput("a key needs at least one scope")
+    check_room(journal.keys(), now)
     scope = keys.with_limits("+".join(dict.fromkeys(wish.scopes)), wish.max_open, wish.rate, wish.expires_in)
     expires_at = None if wish.expires_in is None else now + round(wish.expires_in * MICROSECONDS)
     made = MadeKey(*keys.new(scope, wish.experiment, wish.label, expires_at, now))
@@ -67,6 +73,7 @@ def rotate(
     old = find(journal, id)
     if old.revoked_at is not None or (old.expires_at is not None and old.expires_at <= now):
         raise Refusal("conflict", f"the key {id!r} is revoked or has expired. Create a new one.")
+    check_room(journal.keys(), now)
     may, meant = keys.grant_of(old), keys.limits_of(old).get("lifetime")
     lifetime = expires_in if expires_in is not None or meant is None else float(meant)
     first = None if may.max_open is None and may.rate is None else may.owner  # so that both share the limits
@@ -84,6 +91,14 @@ def revoke(journal: Journal, id: str, now: int, record: Record | None = None) ->
     find(journal, id)
     journal.revoke_key(id, now, record)
     return find(journal, id)
+
+
+def check_room(known: Sequence[Key], now: int) -> None:
+    """Raise a Refusal if so many keys work already. Every server reads all keys twice a second."""
+    working = sum(one.revoked_at is None and (one.expires_at is None or one.expires_at > now) for one in known)
+    if working >= MOST_KEYS:
+        said = f"{working:,} keys work now, and {MOST_KEYS:,} may. Revoke some that nobody uses any more."
+        raise exhausted("keys", said, KEYS_RETRY)
 
 
 def find(journal: Journal, id: str) -> Key:

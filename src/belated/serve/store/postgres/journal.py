@@ -423,7 +423,8 @@ class PostgresJournal(SQLJournal):
 
     def note_uses(self, uses: Mapping[str, int]) -> None:
         ids = sorted(uses)
-        self._commit([(NOTE_USES, (array("text", ids), array("bigint", [uses[id] for id in ids])))] if ids else [])
+        if ids:
+            self._commit_at_once([(NOTE_USES, (array("text", ids), array("bigint", [uses[id] for id in ids])))])
 
     def _commit_at_once(self, statements: Sequence[Statement]) -> list[int]:
         """Raises Busy in a server. A command may wait. Raises StoreUnreachable if it did not wait for its standby."""
