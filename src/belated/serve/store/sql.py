@@ -1,5 +1,6 @@
 """What the SQL journals share: statements, and entries as rows. Parameters are written $1, $2, ..."""
 
+import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -77,6 +78,7 @@ DROP_SNAPSHOTS: Final = tuple(
     for table in ("saved_snapshots", "snapshot_parts")
 )
 PARTS: Final = "SELECT state FROM snapshot_parts WHERE seq = $1 AND number < $2 ORDER BY number"
+DIGEST: Final = "SELECT state FROM snapshot_parts WHERE seq = $1 AND number = $2"  # SHA-256, behind the last part
 NEWEST_SAVED: Final = "SELECT coalesce(max(seq), 0) FROM saved_snapshots"
 # is 0 if the store is empty
 HELD: Final = "SELECT (SELECT count(*) FROM (SELECT 1 FROM journal LIMIT 1) AS one) + (SELECT count(*) FROM keys)"
@@ -111,15 +113,22 @@ def saving(snapshot: Snapshot) -> Iterator[list[tuple[str, tuple[Any, ...]]]]:
     parts = ((SAVE_PART, (snapshot.seq, n, bytes(state[at : at + PART]))) for n, at in enumerate(starts))
     for part in islice(parts, max(0, len(starts) - 1)):
         yield [part]
-    yield [*parts, (SAVE, (snapshot.seq, snapshot.version, len(starts))), *((sql, ()) for sql in PRUNE)]
+    digest = SAVE_PART, (snapshot.seq, len(starts), hashlib.sha256(state).digest())
+    yield [*parts, digest, (SAVE, (snapshot.seq, snapshot.version, len(starts))), *((sql, ()) for sql in PRUNE)]
 
 
 def loaded(rows: Callable[[str, Sequence[Any]], list[Any]]) -> list[Snapshot]:
-    """Return the saved snapshots, newest first. `rows` runs a statement. One without all its parts has no state."""
+    """Return the saved snapshots, newest first. `rows` runs a statement.
+
+    One without all its parts has no state, and neither has a damaged one. Those of older releases have no digest.
+    """
     found = []
     for seq, version, n_parts in rows(SAVED, ()):
         parts = [row[0] for row in rows(PARTS, (seq, n_parts))]
-        found.append(Snapshot(seq, version, b"".join(parts) if len(parts) == n_parts else b""))
+        state = b"".join(parts) if len(parts) == n_parts else b""
+        digests = [bytes(row[0]) for row in rows(DIGEST, (seq, n_parts))]
+        is_sound = digests in ([], [hashlib.sha256(state).digest()])
+        found.append(Snapshot(seq, version, state if is_sound else b""))
     return found
 
 
