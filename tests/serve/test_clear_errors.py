@@ -67,6 +67,14 @@ def test_an_outcome_out_of_range_says_how_to_declare_it(
     assert driven.tell(one, value, word=word) == "applied"
 
 
+def test_a_default_out_of_range_says_how_to_declare_it(tmp_path: Path) -> None:
+    driven = Driven(tmp_path)
+    refused = driven.do(Create(msgspec.structs.replace(LAYOUT, default_outcome=-5.0)))
+    assert isinstance(refused, Refusal)
+    fix = refused.detail.partition('"outcome": ')[2].rstrip(".")
+    driven.create(outcome=msgspec.json.decode(fix, type=OutcomeChoice), reward_wait=60.0, default_outcome=-5.0)
+
+
 def test_what_is_not_finite_gets_no_range(tmp_path: Path) -> None:
     driven = Driven(tmp_path)
     driven.create()

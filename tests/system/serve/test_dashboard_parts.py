@@ -33,6 +33,37 @@ def run(page: Page, testid: str, **words: str) -> Any:
     return httpx.post(arguments[2], content=body, headers=headers).raise_for_status().json()
 
 
+def test_an_experiment_with_parts_is_created_through_the_form(page: Page, server: Server) -> None:
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.goto(server.url)
+    page.get_by_label("Name").fill("models")
+    page.get_by_label("Option 1").fill("small")
+    page.get_by_label("Option 2").fill("large")
+    for number, fields in enumerate(
+        (("quality", "1", "5", "higher", "3", "3"), ("cost", "0", "0.1", "lower", "1", "0.1"))
+    ):
+        page.get_by_role("button", name="Add a part").click()
+        page.keyboard.type(fields[0])  # its name has the focus
+        part = page.get_by_role("group", name=f"Part {number + 1}")
+        part.get_by_label("Smallest value").fill(fields[1])
+        part.get_by_label("Largest value").fill(fields[2])
+        part.get_by_label("Which is better").select_option(fields[3])
+        part.get_by_label("Weight").fill(fields[4])
+        part.get_by_label("If it has not come").fill(fields[5])
+    page.get_by_role("button", name="Add a part").click()
+    page.keyboard.type("cost")
+    page.get_by_role("button", name="Create experiment").click()
+    expect(page.get_by_test_id("create-error")).to_contain_text("Two parts are called “cost”.")
+    page.get_by_label("Part 3", exact=True).last.fill("")  # one without a name is left out
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    page.get_by_label("Wait for an outcome at most").fill("2")
+    page.get_by_role("button", name="Create experiment").click()
+    page.wait_for_url("**/experiments/models")
+    created = get(server, "models")
+    whole = {name: {"lowest": 0, "better": "higher", **part} for name, part in PARTS.items()}
+    assert (created["parts"], created["reward_wait"]) == (whole, 7200)
+
+
 def test_the_parts_of_each_option_are_shown(page: Page, server: Server) -> None:
     new(server, parts=PARTS, reward_wait=3600)
     first, second = decide(server, "models"), decide(server, "models")

@@ -1,11 +1,13 @@
 // The form that creates an experiment.
 
 import { byId, el, write } from "/static/dom.js";
+import { addPart, partsIn } from "/static/new-parts.js";
 import { post } from "/static/server.js";
 
 export function prepareForm() {
   const form = byId("create");
   byId("add-option").addEventListener("click", () => addOption().focus());
+  byId("add-part").addEventListener("click", () => addPart().focus());
   addOption();
   addOption();
   byId("control").addEventListener("focus", () => offerControls(form));
@@ -39,6 +41,15 @@ function numberOrNull(text) {
   return text.trim() === "" ? null : Number(text);
 }
 
+/** What is said of outcomes that are one number. */
+function outcomeIn(said) {
+  return {
+    outcome: { lowest: Number(said.get("lowest")), highest: Number(said.get("highest")), better: said.get("better") },
+    default_outcome: numberOrNull(said.get("default_outcome")),
+    ...(said.get("several") === "" ? {} : { several: said.get("several") }),
+  };
+}
+
 /** The form as the API takes it. */
 function described(form) {
   const said = new FormData(form);
@@ -46,11 +57,9 @@ function described(form) {
   return {
     name: said.get("name").trim(),
     arms: namesIn(said),
-    outcome: { lowest: Number(said.get("lowest")), highest: Number(said.get("highest")), better: said.get("better") },
+    ...(partsIn() ?? outcomeIn(said)),
     tuning: { name: said.get("tuning") },
     reward_wait: wait === null ? null : wait * Number(said.get("unit")),
-    default_outcome: numberOrNull(said.get("default_outcome")),
-    ...(said.get("several") === "" ? {} : { several: said.get("several") }),
     ...(said.get("description").trim() && { description: said.get("description").trim() }),
     ...(said.get("floor") && { floor: Number(said.get("floor")) / 100 }),
     ...(said.get("holdout") && { holdout: Number(said.get("holdout")) / 100 }),
