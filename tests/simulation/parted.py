@@ -19,8 +19,8 @@ KINDS: Final = {
 
 
 def values_of(entry: Entry | None) -> dict[str, float]:
-    """The parts that are known after an outcome."""
-    if entry is None or entry.parts is None:
+    """The parts that are known after an outcome. None are after the decision itself, whose `parts` are those of a key."""
+    if entry is None or entry.parts is None or entry.kind is EntryKind.DECIDED:
         return {}
     values: list[Any] = msgspec.msgpack.decode(entry.parts)[0]
     return {name: value for name, value in zip(NAMES, values, strict=True) if value is not None}
