@@ -1,6 +1,7 @@
 """The shadow equals its literal transcription, ignores what has not arrived, and keeps its guarantee."""
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -160,28 +161,36 @@ def test_it_cannot_see_what_has_not_arrived(delays: str) -> None:
     assert game.arms.tolist() != other.arms.tolist()  # and later they made a difference
 
 
+def kept(tuning: Tuning, learners: list[FTRL]) -> Callable[[int, int], FTRL]:
+    """Make learners that can be looked at after their games. The lab makes one more, to see whether it plays alike."""
+
+    def make(n_arms: int, seed: int) -> FTRL:
+        learners.append(FTRL(n_arms, tuning, seed=seed))
+        return learners[-1]
+
+    return make
+
+
 @pytest.mark.parametrize("delays", ["fixed", "geometric", "lost", "bursts"])
 def test_compiled_and_interpreted_agree_when_it_is_careful(delays: str) -> None:
     problem = lab.Problem(lab.Wave(half_period=40), DELAYS[delays], n_arms=4, n_rounds=900)
     tuning = Shadow(switch_threshold=0.2)
-    learner = FTRL(4, tuning, seed=3)
-    compiled = lab.play(tuning, problem, [3])
-    interpreted = lab.play(lambda _k, _seed: learner, problem, [3])
+    learners: list[FTRL] = []
+    compiled, interpreted = lab.play(tuning, problem, [3]), lab.play(kept(tuning, learners), problem, [3])
     np.testing.assert_array_equal(compiled.expected, interpreted.expected)
     np.testing.assert_array_equal(compiled.suffered, interpreted.suffered)
-    assert learner.status.beta > 0
+    assert learners[0].status.beta > 0
 
 
 def test_compiled_and_interpreted_agree_when_the_alarm_is_raised() -> None:
     problem = lab.Problem(lab.Wave(half_period=40), lab.Bursts(40), n_arms=2, n_rounds=1000)
     tuning = Shadow(switch_threshold=1e6)
-    learner, game = FTRL(2, tuning, seed=3), CompiledShadow(tuning, problem, problem.draw_delays(3), 3)
-    compiled = lab.play(tuning, problem, [3])
-    interpreted = lab.play(lambda _k, _seed: learner, problem, [3])
+    learners, game = list[FTRL](), CompiledShadow(tuning, problem, problem.draw_delays(3), 3)
+    compiled, interpreted = lab.play(tuning, problem, [3]), lab.play(kept(tuning, learners), problem, [3])
     np.testing.assert_array_equal(compiled.expected, interpreted.expected)
     for block in problem.loss_blocks(3, problem.draw_delays(3)):
         game.play(block)
-    assert game.clock["shadow"]["alarm"][0] == learner._state.clock["shadow"]["alarm"][0] == 1
+    assert game.clock["shadow"]["alarm"][0] == learners[0]._state.clock["shadow"]["alarm"][0] == 1
 
 
 def test_it_becomes_bold_again_when_the_world_calms_down() -> None:

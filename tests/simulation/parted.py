@@ -19,7 +19,7 @@ KINDS: Final = {
 
 
 def values_of(entry: Entry | None) -> dict[str, float]:
-    """The parts that are known after an outcome. None are after the decision itself, whose `parts` are those of a key."""
+    """The parts that are known after an outcome. A decision has none, and names its key in `parts`."""
     if entry is None or entry.parts is None or entry.kind is EntryKind.DECIDED:
         return {}
     values: list[Any] = msgspec.msgpack.decode(entry.parts)[0]
