@@ -11,7 +11,7 @@ from tests.system.serve.conftest import Server
 from tests.system.serve.test_dashboard import decide, get, post, visit
 
 pytestmark = pytest.mark.long
-PARTS = {
+PARTS: dict[str, dict[str, Any]] = {
     "quality": {"lowest": 1, "highest": 5, "weight": 3, "default": 3},
     "cost": {"highest": 0.1, "better": "lower", "weight": 1, "default": 0.1},
 }

@@ -16,6 +16,14 @@ def check_outcome(declared: OutcomeRange, value: float) -> None:
         raise Refusal("invalid", f"{error}. {how_to_declare(declared, value)}") from None
 
 
+def check_default(declared: OutcomeRange, default: float) -> None:
+    """Raise an InvalidInput if an experiment cannot have this default outcome."""
+    try:
+        declared.check("default_outcome", default)
+    except InvalidInput as error:
+        raise InvalidInput(f"{error}. {how_to_declare(declared, default)}") from None
+
+
 def how_to_declare(declared: OutcomeRange, value: float, part: str | None = None) -> str:
     """Say how an experiment is created that takes this outcome, or this value of a part."""
     if not math.isfinite(value):

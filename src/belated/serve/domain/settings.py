@@ -11,7 +11,7 @@ from belated.errors import ImproperRule, InvalidInput
 from belated.learner.ftrl import FTRL
 from belated.learner.outcomes import OutcomeRange
 from belated.proper import proper_rates
-from belated.serve.domain.outcome_ranges import how_to_declare
+from belated.serve.domain.outcome_ranges import check_default
 from belated.serve.domain.parts import Part, Parts, assumed, check_parts
 from belated.serve.domain.several import Several
 from belated.serve.domain.values import Values, check_all, check_values
@@ -145,7 +145,6 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     holdout: Holdout | UnsetType = UNSET
     control: Control | UnsetType = UNSET
     description: Description | UnsetType = UNSET
-
     values: Values | UnsetType = UNSET
     parts: Parts | UnsetType = UNSET
 
@@ -197,7 +196,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.default_outcome is not None:
             if self.reward_wait is None:
                 raise InvalidInput("default_outcome is used when reward_wait ends. Give a reward_wait too.")
-            self._check_default(outcomes, self.default_outcome)
+            check_default(outcomes, self.default_outcome)
         if self.provisional is True and not self.is_provisional:
             raise InvalidInput("provisional needs a default_outcome and the tuning means. Leave it out.")
         if self.parts is not UNSET:
@@ -208,13 +207,6 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             check_all(self.values)
         self.tuning.check(1, MAX_ARMS)  # because arms come and go
         self.build_learner().distribution()
-
-    def _check_default(self, outcomes: OutcomeRange, default: float) -> None:
-        """Check that the default outcome can be one. Raises InvalidInput."""
-        try:
-            outcomes.check("default_outcome", default)
-        except InvalidInput as error:
-            raise InvalidInput(f"{error}. {how_to_declare(outcomes, default)}") from None
 
     def _check_parts(self, parts: dict[str, Part]) -> None:
         """Check an outcome that is made of parts. Raises InvalidInput."""
