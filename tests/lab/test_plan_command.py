@@ -36,6 +36,7 @@ def test_progress_is_told_without_a_terminal(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(progress, "SHOW_AFTER", 0.0)
     monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
     monkeypatch.setattr(progress.Progress, "in_lines", False)
+    monkeypatch.setattr(progress.Progress, "tell", staticmethod(progress.to_stderr))
     result = CliRunner().invoke(cli.app, [*WORDS, "--workers", "1", "--json"], catch_exceptions=False)
     lines = result.stderr.splitlines()
     assert [line.split(" after ")[0] for line in lines] == [
