@@ -4,7 +4,11 @@
 not installed, `python -m belated.warming` does the same for the learner.
 """
 
+import sys
+from collections.abc import Callable
+
 from belated import kernels
+from belated.errors import BelatedError
 from belated.learner.ftrl import FTRL
 from belated.replicated.shared_learner import SharedLearner
 from belated.tunings import Tsallis
@@ -34,6 +38,17 @@ def use_every_kernel() -> None:
     SharedLearner.restore(shared.state())
 
 
-if __name__ == "__main__":
+def fill_cache(use_more: Callable[[], None] = lambda: None) -> str:
+    """Compile them now, and those that `use_more` uses. Returns the folder in which they are kept."""
     kernels.use_tier("compiled")
+    kernels.folder()  # raises if nothing can be kept
     use_every_kernel()
+    use_more()
+    return kernels.folder()
+
+
+if __name__ == "__main__":
+    try:
+        sys.stdout.write(f"The compiled kernels are in {fill_cache()}\n")
+    except BelatedError as error:
+        sys.exit(f"error: {error}")
