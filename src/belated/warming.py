@@ -10,6 +10,7 @@ from collections.abc import Callable
 from belated import kernels
 from belated.errors import BelatedError
 from belated.learner.ftrl import FTRL
+from belated.progress import while_busy
 from belated.replicated.shared_learner import SharedLearner
 from belated.tunings import Tsallis
 
@@ -42,8 +43,9 @@ def fill_cache(use_more: Callable[[], None] = lambda: None) -> str:
     """Compile them now, and those that `use_more` uses. Returns the folder in which they are kept."""
     kernels.use_tier("compiled")
     kernels.folder()  # raises if nothing can be kept
-    use_every_kernel()
-    use_more()
+    with while_busy("compiling the kernels", in_lines=True):  # while an image is built there is no terminal
+        use_every_kernel()
+        use_more()
     return kernels.folder()
 
 

@@ -33,6 +33,7 @@ def invoke(*options: str) -> str:
 
 
 def test_progress_is_told_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    invoke("--json")  # loads the kernels, which would be told of too
     monkeypatch.setattr(progress, "SHOW_AFTER", 0.0)
     monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
     monkeypatch.setattr(progress.Progress, "in_lines", False)

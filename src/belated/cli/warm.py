@@ -1,16 +1,13 @@
 """`belated warm`."""
 
 from belated.cli.application import app, console
-from belated.progress import while_busy
 from belated.warming import fill_cache
 
 
 @app.command()
 def warm() -> None:
     """Compile the kernels now and keep them on disk, so that later starts need not. For container images."""
-    with while_busy("compiling the kernels", in_lines=True):  # while an image is built there is no terminal
-        folder = fill_cache(warm_lab)
-    console.print(f"The compiled kernels are in {folder}", soft_wrap=True, highlight=False)
+    console.print(f"The compiled kernels are in {fill_cache(warm_lab)}", soft_wrap=True, highlight=False)
 
 
 def warm_lab() -> None:
