@@ -41,14 +41,16 @@ def requirement(wanted: str, source: dict[str, Any]) -> str:
     'belated[lab]'
     >>> requirement("[lab]", {"url": "https://127.0.0.1/b.git", "vcs_info": {"vcs": "git", "commit_id": "e2f4"}})
     'belated[lab] @ git+https://127.0.0.1/b.git@e2f4'
+    >>> requirement("", {"url": "https://127.0.0.1/b.tar.gz", "archive_info": {}, "subdirectory": "client"})
+    'belated @ https://127.0.0.1/b.tar.gz#subdirectory=client'
     """
     url = source.get("url", "")
+    folder = f"#subdirectory={source['subdirectory']}" if "subdirectory" in source else ""
     if "vcs_info" in source:
         vcs = source["vcs_info"]
-        folder = f"#subdirectory={source['subdirectory']}" if "subdirectory" in source else ""
         return f"{NAME}{wanted} @ {vcs['vcs']}+{url}@{vcs['commit_id']}{folder}"
     if not url.startswith("file:"):
-        return f"{NAME}{wanted} @ {url}" if url else f"{NAME}{wanted}"
+        return f"{NAME}{wanted} @ {url}{folder}" if url else f"{NAME}{wanted}"
     from urllib.parse import urlsplit  # noqa: PLC0415
     from urllib.request import url2pathname  # noqa: PLC0415  # slow to load
 

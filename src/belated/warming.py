@@ -4,8 +4,13 @@
 not installed, `python -m belated.warming` does the same for the learner.
 """
 
+import sys
+from collections.abc import Callable
+
 from belated import kernels
+from belated.errors import BelatedError
 from belated.learner.ftrl import FTRL
+from belated.progress import while_busy
 from belated.replicated.shared_learner import SharedLearner
 from belated.tunings import Tsallis
 
@@ -34,6 +39,18 @@ def use_every_kernel() -> None:
     SharedLearner.restore(shared.state())
 
 
-if __name__ == "__main__":
+def fill_cache(use_more: Callable[[], None] = lambda: None) -> str:
+    """Compile them now, and those that `use_more` uses. Returns the folder in which they are kept."""
     kernels.use_tier("compiled")
-    use_every_kernel()
+    kernels.folder()  # raises if nothing can be kept
+    with while_busy("compiling the kernels", in_lines=True):  # while an image is built there is no terminal
+        use_every_kernel()
+        use_more()
+    return kernels.folder()
+
+
+if __name__ == "__main__":
+    try:
+        sys.stdout.write(f"The compiled kernels are in {fill_cache()}\n")
+    except BelatedError as error:
+        sys.exit(f"error: {error}")

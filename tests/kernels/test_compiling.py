@@ -1,6 +1,8 @@
 """The cache of compiled kernels."""
 
+import errno
 import hashlib
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,8 @@ import numpy as np
 import pytest
 
 from belated import kernels
-from belated.kernels import native
+from belated.errors import InvalidInput
+from belated.kernels import keeping
 
 
 def test_the_cache_of_a_kernel_notices_edits_in_every_kernel_file() -> None:
@@ -23,13 +26,53 @@ def test_the_cache_of_a_kernel_notices_edits_in_every_kernel_file() -> None:
     assert list(Path(str(folder)).glob(f"argmin.argmin-{digest}*.nbi"))
 
 
-def test_without_a_folder_for_the_cache_kernels_are_compiled_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Numba:
-        @staticmethod
-        def njit(*, cache: bool = False, **_settings: Any) -> Any:
-            if cache:
-                raise RuntimeError("cannot cache function: no locator available")
-            return lambda function: function
+class Numbas:
+    """A stand-in for Numba's cache of a kernel, whose files are damaged or cannot be written."""
 
-    monkeypatch.setattr(native, "load", lambda: Numba)
-    assert native.dispatcher_of(lambda: 7)() == 7
+    def __init__(self, *, is_damaged: bool = False, is_full: bool = False) -> None:
+        self.is_damaged, self._is_full, self.kept = is_damaged, is_full, list[Any]()
+
+    def load_overload(self, _signature: Any, _context: Any) -> Any:
+        if self.is_damaged:
+            raise pickle.UnpicklingError("pickle data was truncated")
+        return self.kept[-1] if self.kept else None
+
+    def save_overload(self, _signature: Any, made: Any) -> None:
+        if self._is_full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        if self.is_damaged:
+            raise pickle.UnpicklingError("pickle data was truncated")
+        self.kept.append(made)
+
+    def flush(self) -> None:
+        self.is_damaged = False
+
+
+def cache_over(*numbas: Numbas) -> keeping.Cache:
+    """The first can be written, the others can only be read."""
+    cache = keeping.Cache(test_without_a_folder_to_write_to_they_are_read_from_another)
+    cache._own, cache._all = (numbas[0], list(numbas)) if len(numbas) > 1 else (numbas[0], [numbas[0]])
+    return cache
+
+
+def test_a_damaged_cache_is_as_good_as_none_and_is_written_again() -> None:
+    numbas = Numbas(is_damaged=True)
+    cache = cache_over(numbas)
+    assert cache.load_overload((), None) is None
+    cache.save_overload((), "compiled")
+    assert not numbas.is_damaged
+    assert cache.load_overload((), None) == "compiled"
+
+
+def test_on_a_full_disk_the_kernel_is_compiled_and_the_reason_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeping, "failures", [])
+    cache_over(Numbas(is_full=True)).save_overload((), "compiled")
+    assert [error.errno for error in keeping.failures] == [errno.ENOSPC]
+    with pytest.raises(InvalidInput, match=r"the compiled kernels cannot be kept in .*No space left on device"):
+        kernels.folder()
+
+
+def test_without_a_folder_to_write_to_they_are_read_from_another() -> None:
+    elsewhere = Numbas()
+    elsewhere.save_overload((), "compiled with the image")
+    assert cache_over(Numbas(is_damaged=True), elsewhere).load_overload((), None) == "compiled with the image"

@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 import sys
+import threading
 from collections.abc import Callable
 from functools import partial
 from types import FrameType
@@ -142,6 +143,37 @@ def test_without_numba_it_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
             compiling.use_tier("compiled")
     finally:
         compiling.has_compiler.cache_clear()
+
+
+def test_who_disables_numba_s_compiler_gets_plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    background_of(monkeypatch)
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    monkeypatch.setitem(compiling._choice, "tier", "compiled")
+    compiling.has_compiler.cache_clear()
+    try:
+        learner: Any = FTRL(2, seed=0)
+        assert not isinstance(learner._state.report, partial)
+    finally:
+        compiling.has_compiler.cache_clear()
+
+
+def test_of_two_threads_only_one_starts_to_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    background, begun, may_end, starts = Background(), threading.Event(), threading.Event(), list[int]()
+
+    def start() -> None:
+        starts.append(1)
+        begun.set()
+        may_end.wait(60)
+
+    monkeypatch.setattr(background, "_start", start)
+    background._wanted["a kernel"] = None  # type: ignore[assignment]
+    first = threading.Thread(target=background.start)
+    first.start()
+    assert begun.wait(60)
+    background.start()
+    may_end.set()
+    first.join()
+    assert starts == [1]
 
 
 def test_an_unknown_tier_is_refused() -> None:

@@ -33,9 +33,11 @@ def invoke(*options: str) -> str:
 
 
 def test_progress_is_told_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    invoke("--json")  # loads the kernels, which would be told of too
     monkeypatch.setattr(progress, "SHOW_AFTER", 0.0)
     monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
     monkeypatch.setattr(progress.Progress, "in_lines", False)
+    monkeypatch.setattr(progress.Progress, "tell", staticmethod(progress.to_stderr))
     result = CliRunner().invoke(cli.app, [*WORDS, "--workers", "1", "--json"], catch_exceptions=False)
     told = result.stderr.splitlines()
     lines = [line for line in told if not line.startswith("compiling the kernels")]  # if this test runs alone

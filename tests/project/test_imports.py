@@ -3,10 +3,13 @@
 These tests start plain interpreters, which the quick check allows.
 """
 
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
+from belated.cli.application import LIBRARIES, said_of
 from tests.support.processes import run_python
 
 ROOT = Path(__file__).parents[2]
@@ -41,3 +44,28 @@ def test_without_typer_the_command_names_both_extras_that_bring_it() -> None:
     assert "typer is missing" in result.stderr
     assert f"'{ROOT}[lab]'" in result.stderr
     assert f"'{ROOT}[serve]'" in result.stderr
+
+
+def test_a_command_names_the_extra_of_a_missing_library_and_no_extra_for_a_stranger() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    own = [
+        re.match(r"[\w-]+", line)
+        for extra in LIBRARIES
+        for line in [*extras[extra], *extras["client"], *extras["fast"]]
+    ]
+    names = {found[0].replace("-", "_") for found in own if found} - {"belated"}
+    assert {name for libraries in LIBRARIES.values() for name in libraries} == {*names, "dask"}
+    for name, extra in {"jinja2": "lab", "matplotlib.pyplot": "lab", "distributed": "dask", "apsw": "serve"}.items():
+        said = said_of(ModuleNotFoundError(f"No module named {name!r}", name=name))
+        assert said == f"{name.partition('.')[0]} is missing. Install it with `pip install -e '{ROOT}[{extra}]'`."
+    stranger = ModuleNotFoundError("No module named 'helpers'", name="helpers")
+    assert said_of(stranger) == "No module named 'helpers'"
+    assert said_of(ModuleNotFoundError("river is missing. Install it")) == "river is missing. Install it"
+
+
+def test_commands_of_the_service_do_not_complain_about_the_lab() -> None:
+    hide = "import sys; sys.modules['jinja2'] = sys.modules['matplotlib'] = None"
+    for name in ("warm", "restore", "serve"):
+        code = f"{hide}; sys.argv = ['belated', {name!r}, '--help']; from belated.cli import main; main()"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+        assert done.stderr == "", name

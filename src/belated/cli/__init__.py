@@ -14,7 +14,7 @@ __all__ = ["app", "main"]
 STUDIES = ("lab", "sweep", "plan", "paper", "replay", "reproduce")
 SERVICE = ("serve", "keys", "stores", "archive", "erase", "warm")
 # these do not load the lab, so they start fast
-SERVICE_COMMANDS = ("serve", "keys", "verify", "migrate", "copy", "archive", "erase")
+SERVICE_COMMANDS = ("serve", "keys", "verify", "migrate", "copy", "restore", "archive", "erase", "warm")
 
 
 def load(*parts: str) -> None:

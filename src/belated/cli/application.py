@@ -17,6 +17,11 @@ import belated as package
 from belated.errors import BelatedError
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+LIBRARIES = {  # by extra, what commands import
+    "lab": {"jinja2", "matplotlib", "numba", "polars", "rich", "typer"},
+    "dask": {"dask", "distributed"},
+    "serve": {"apsw", "httptools", "httpx", "msgspec", "prometheus_client", "starlette", "uvicorn", "uvloop"},
+}
 FULL = 10_000  # columns of a pipe or a file, wider than any table
 
 
@@ -57,9 +62,16 @@ def run() -> None:
     try:
         app()
     except ModuleNotFoundError as error:
-        stop(missing(error.name, "dask" if error.name in ("dask", "distributed") else "lab"))
+        stop(said_of(error))
     except BelatedError as error:
         stop(str(error))
+
+
+def said_of(error: ModuleNotFoundError) -> str:
+    """Name the command that installs a library of ours. What else is missing belongs to somebody's own file."""
+    package = (error.name or "").partition(".")[0]
+    found = [extra for extra, libraries in LIBRARIES.items() if package in libraries]
+    return missing(package, found[0]) if found else str(error)
 
 
 def stop(message: str) -> NoReturn:

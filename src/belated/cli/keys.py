@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from belated.cells import Table
 from belated.cli.application import app, console
 from belated.cli.durations import seconds
 from belated.cli.store_option import STORE, Store, existing, is_missing, require_extra
 from belated.cli.tables import print_cells
 from belated.errors import InvalidInput
-from belated.reports import Table
 
 if TYPE_CHECKING:
     from belated.serve.store.journal import Record

@@ -25,6 +25,7 @@ from belated.lab.comparisons.results import Results
 from belated.lab.comparisons.tables import HEADINGS, meaning_of_star, short
 from belated.lab.literature.naming import PROBLEMS, settings_of_problem
 from belated.lab.problems.parsing import AROUND, AROUND_LOSSES, DELAYS, LOSSES, SEVERAL, settings_of
+from belated.progress import while_busy
 from belated.reports import Table as Cells
 from belated.suggestions import unknown_name
 
@@ -209,7 +210,8 @@ def compare(
         hint = "" if out is None else " Run the same command again to play the rest."
         tell(f"Interrupted. Only the algorithms that finished all seeds are shown.{hint}")
     if out is not None:
-        results.write(out)
+        with while_busy("writing the results"):
+            results.write(out)
         tell(f"results.csv, results.parquet and regret.png are in {out}")
     if not results.is_whole:
         raise typer.Exit(INTERRUPTED)

@@ -10,6 +10,7 @@ from belated.cli.application import app, console
 from belated.cli.tables import print_cells
 from belated.errors import InvalidInput
 from belated.learner.outcomes import OutcomeRange
+from belated.progress import while_busy
 from belated.replay import Columns, Log, flight_study, log_sections, log_study, read, settle
 from belated.replay.losses import chosen_range, losses_of, meaning
 from belated.replay.missing import within_wait
@@ -85,7 +86,8 @@ def replay(
     else:
         if seeds is not None:
             raise InvalidInput("--seeds is for the flights only. A log is evaluated without random draws")
-        whole = read(log, columns)
+        with while_busy("reading the log"):
+            whole = read(log, columns)
         outcomes = chosen_range(whole, lowest, highest, is_reward=reward)
         decisions, words = log_to_study(whole, outcomes, wait, default_outcome)
         pages.prepare(out)

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from belated.cli.application import app, console
 from belated.cli.store_option import STORE, Store, StoreFile, existing, require_extra
-from belated.progress import Progress
+from belated.progress import Progress, while_busy
 
 if TYPE_CHECKING:
     from belated.serve.store.journal import Base
@@ -63,7 +63,8 @@ def restore(
     require_extra()
     from belated.serve.store import opening as stores  # noqa: PLC0415
 
-    kept = stores.restore(backup, store)
+    with while_busy("restoring"):
+        kept = stores.restore(backup, store)
     before = "" if kept is None else f" The store that was there is now {kept}."
     console.print(
         f"restored {store} from {backup}.{before} Check it with `belated verify --store {store}`",

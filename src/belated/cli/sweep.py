@@ -16,6 +16,7 @@ from belated.lab.comparisons import dask_games
 from belated.lab.comparisons.grid import as_grid
 from belated.lab.comparisons.sweep_results import FILES, HEADINGS
 from belated.lab.comparisons.tables import meaning_of_star
+from belated.progress import while_busy
 from belated.reports import Table as Cells
 
 TEXTS = ("losses", "delays", "algorithm")
@@ -66,7 +67,8 @@ def sweep(
         hint = "" if out is None else " Run the same command again to play the rest."
         tell(f"Interrupted. Only what finished all seeds is shown.{hint}")
     if out is not None:
-        swept.write(out)
+        with while_busy("writing the results"):
+            swept.write(out)
         tell(f"{' and '.join(FILES)} are in {out}")
     if not swept.is_whole:
         raise typer.Exit(INTERRUPTED)

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from belated.reports import Table as Cells
+from belated.cells import Table as Cells
 
 LEAST_NAME = 14  # for columns of texts, whose cells may be folded
 EDGES, GAP = 1, 2  # spaces before and after a table together, and after each column

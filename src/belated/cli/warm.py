@@ -1,19 +1,13 @@
 """`belated warm`."""
 
-from belated import kernels
 from belated.cli.application import app, console
-from belated.progress import while_busy
-from belated.warming import use_every_kernel
+from belated.warming import fill_cache
 
 
 @app.command()
 def warm() -> None:
     """Compile the kernels now and keep them on disk, so that later starts need not. For container images."""
-    kernels.use_tier("compiled")
-    with while_busy("compiling the kernels"):
-        use_every_kernel()
-        warm_lab()
-    console.print(f"The compiled kernels are in {kernels.folder()}", soft_wrap=True)
+    console.print(f"The compiled kernels are in {fill_cache(warm_lab)}", soft_wrap=True, highlight=False)
 
 
 def warm_lab() -> None:

@@ -17,16 +17,20 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, final
 
-from belated.kernels import native
+from belated.kernels import keeping, native
 
 WORTH_IT: Final = 0.05  # seconds in interpreted kernels, after which it compiles. Short programs never load Numba
 NICENESS: Final = 5
+DONE: Final = b"compiled "
 JOIN_TIMEOUT: Final = 1.0  # seconds to end the thread before the interpreter goes
 # The first thing it reads is sys.path, because a program may have changed its own.
 CHILD: Final = (
-    "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
-    "from belated.kernels.background import compile_requested; compile_requested()"
+    "import os, pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
+    "from belated.kernels.background import compile_requested; compile_requested(); os._exit(0)"
 )
+# The child obeys the same environment and finds the same byte code, which is part of the name of a kernel on disk. It
+# imports nothing from the folder that the program happens to be in.
+FLAGS: Final = {"isolated": "-I", "ignore_environment": "-E", "no_user_site": "-s", "no_site": "-S", "optimize": "-O"}
 
 
 class Wanted(NamedTuple):
@@ -48,7 +52,7 @@ class Wanted(NamedTuple):
 
     def load(self) -> None:
         """Load the compiled function, or compile it here."""
-        self.is_ready(native.entry_point_of(self.kernel.dispatcher, self.signature))
+        self.is_ready(keeping.entry_point_of(self.kernel.dispatcher, self.signature))
 
 
 @final
@@ -62,6 +66,7 @@ class Background:
         self._thread: threading.Thread | None = None
         self._child: subprocess.Popen[bytes] | None = None
         self._is_ending = False
+        self._starting = threading.Lock()
         # Held in every step with Numba. A fork waits for it, because the copy could never release Numba's own locks.
         self._step = threading.RLock()
         self._is_prepared = False
@@ -77,13 +82,21 @@ class Background:
 
     def start(self) -> None:
         """Compile what was noted, without waiting for it."""
-        if self._wanted and not self._is_ending and not self.is_busy:
-            self._prepare()
-            self._thread = threading.Thread(target=self._run, name="belated-kernels", daemon=True)
-            try:
-                self._thread.start()
-            except RuntimeError:  # this system allows no more threads, so the kernels stay interpreted
-                self._is_ending = True
+        if not self._starting.acquire(blocking=False):
+            return  # another thread does the same
+        try:
+            if self._wanted and not self._is_ending and not self.is_busy:
+                self._start()
+        finally:
+            self._starting.release()
+
+    def _start(self) -> None:
+        self._prepare()
+        self._thread = threading.Thread(target=self._run, name="belated-kernels", daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError:  # this system allows no more threads, so the kernels stay interpreted
+            self._is_ending = True
 
     def _prepare(self) -> None:
         """Before the first thread starts, prepare for forks and for the end of the program."""
@@ -106,11 +119,11 @@ class Background:
         """Load those of the noted kernels that were compiled before. The others stay noted."""
         for key, one in list(self._wanted.items()):
             if self._load_kept(one):
-                del self._wanted[key]
+                self._wanted.pop(key, None)
 
     def _load_kept(self, one: Wanted) -> bool:
         with self._step:
-            is_kept = native.is_on_disk(one.kernel.dispatcher, one.signature)
+            is_kept = keeping.is_on_disk(one.kernel.dispatcher, one.signature)
             if is_kept:
                 one.load()
             return is_kept
@@ -118,13 +131,16 @@ class Background:
     def _run(self) -> None:
         try:
             with self._step:
-                native.folder()
+                keeping.folder()
             while self._wanted and not self._is_ending:
                 self._serve([self._wanted.pop(key) for key in list(self._wanted)])
         except Exception as error:  # noqa: BLE001  # whatever is wrong with the compiler, decisions go on
-            if not self._is_ending:
-                self._is_ending = True
-                warnings.warn(f"the kernels stay interpreted. Numba failed: {error!r}", RuntimeWarning, stacklevel=1)
+            self._give_up(f"Numba failed: {error!r}")
+
+    def _give_up(self, why: str) -> None:
+        if not self._is_ending:
+            self._is_ending = True
+            warnings.warn(f"the kernels stay interpreted. {why}", RuntimeWarning, stacklevel=1)
 
     def _serve(self, batch: list[Wanted]) -> None:
         """Load what is on the disk at once, and the rest as it gets there."""
@@ -141,11 +157,11 @@ class Background:
     def _compiled_elsewhere(self, batch: list[Wanted]) -> Iterator[Wanted]:
         """Let a process compile, and yield each as soon as it is on the disk. It may yield less than everything."""
         with self._step:
-            if not batch or not can_start_python() or native.folder() is None:
+            if not batch or not can_start_python() or keeping.folder() is None:
                 return
             request = [(one.kernel.__module__, one.kernel.__name__, one.signature) for one in batch]
         environment = {**os.environ, "NUMBA_CACHE_DIR": native.load().config.CACHE_DIR}
-        command = [sys.executable, "-c", CHILD]
+        command = [sys.executable, *flags(), "-c", CHILD]
         try:  # in a process group of its own: it ends with this process, but not by its Ctrl-C
             child = self._child = subprocess.Popen(  # noqa: S603
                 command,
@@ -157,13 +173,18 @@ class Background:
             )
         except OSError:
             return
+        if self._is_ending:  # since a moment ago, so nobody else ends it
+            child.kill()
         requests: Any = child.stdin
         done: Any = child.stdout
         with child, suppress(BrokenPipeError):
-            requests.write(pickle.dumps(sys.path) + pickle.dumps(request))
+            requests.write(pickle.dumps([one for one in sys.path if isinstance(one, str)]) + pickle.dumps(request))
             requests.flush()  # and stays open, because its end says that this process has ended
             for line in done:
-                yield batch[int(line)]
+                if line.startswith(DONE):  # and not printed by somebody's sitecustomize
+                    yield batch[int(line.removeprefix(DONE))]
+        if child.returncode < 0:  # what has killed it, lack of memory for instance, would end this process too
+            self._give_up(f"The process that compiled them was ended by signal {-child.returncode}")
 
     def _end(self) -> None:
         """No thread may be inside Numba when the interpreter goes."""
@@ -175,6 +196,7 @@ class Background:
 
     def _after_fork(self) -> None:
         self._thread = self._child = None
+        self._starting = threading.Lock()  # another thread of the parent may have held it
         self._noted.clear()  # what the parent was loading is not loaded here
         self._step.release()
 
@@ -184,18 +206,24 @@ def can_start_python() -> bool:
     return Path(sys.executable or "").name.startswith("python") and not hasattr(sys, "frozen")
 
 
+def flags() -> list[str]:
+    """How to start another Python like this one."""
+    return ["-P", "-W", "ignore", *(flag for name, flag in FLAGS.items() for _ in range(getattr(sys.flags, name)))]
+
+
 def compile_requested() -> None:
     """The process: compile what standard input asks for, and say what is done."""
+    answers = os.dup(1)
+    os.dup2(2, 1)  # Numba prints there what it is told to by variables for debugging
     request = pickle.load(sys.stdin.buffer)  # noqa: S301  # from the process that has started this one
     threading.Thread(target=_exit_with_parent, daemon=True).start()
-    if hasattr(os, "nice"):
+    with suppress(AttributeError, OSError):  # not on every system, or not allowed
         os.nice(NICENESS)
     for index, (module, name, signature) in enumerate(request):
         kernel = getattr(import_module(module), name)
         with alone(kernel.dispatcher):
-            native.entry_point_of(kernel.dispatcher, signature)
-        sys.stdout.write(f"{index}\n")
-        sys.stdout.flush()
+            keeping.entry_point_of(kernel.dispatcher, signature)
+        os.write(answers, b"%s%d\n" % (DONE, index))
 
 
 def _exit_with_parent() -> None:
@@ -207,10 +235,11 @@ def _exit_with_parent() -> None:
 def alone(dispatcher: Any) -> Iterator[None]:
     """Wait for other processes that fill the same cache. What they have compiled need not be compiled again."""
     with ExitStack() as stack:
+        kept = dispatcher.stats.cache_path
         with suppress(ImportError, OSError):
             import fcntl  # noqa: PLC0415  # not on every system
 
-            folder = Path(dispatcher.stats.cache_path)
+            folder = Path(kept)
             folder.mkdir(parents=True, exist_ok=True)
             fcntl.flock(stack.enter_context((folder / "belated.lock").open("w")), fcntl.LOCK_EX)
         yield

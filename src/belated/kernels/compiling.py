@@ -19,7 +19,7 @@ import numpy as np
 from belated.arrays import Floats
 from belated.errors import InvalidInput
 from belated.extras import missing
-from belated.kernels import interpreting, native
+from belated.kernels import interpreting, keeping, native
 from belated.kernels.background import Background, Wanted
 from belated.progress import while_busy
 
@@ -68,9 +68,14 @@ def is_compiling() -> bool:
     return _background.is_busy
 
 
-def folder() -> str | None:
-    """Where compiled kernels are kept, or None if they are not."""
-    return native.folder()
+def folder() -> str:
+    """Where compiled kernels are kept. Raises if they would be lost with this process."""
+    kept = keeping.folder()
+    if kept is None or not keeping.is_lasting():
+        raise InvalidInput("no folder for the compiled kernels can be written. Name one in NUMBA_CACHE_DIR")
+    if keeping.failures:
+        raise InvalidInput(f"the compiled kernels cannot be kept in {kept}: {keeping.failures[0]}")
+    return kept
 
 
 def compile_first() -> None:
@@ -103,7 +108,7 @@ class Kernel:
     @cached_property
     def dispatcher(self) -> Any:
         """Numba's object for this kernel."""
-        return native.dispatcher_of(self.function)
+        return keeping.dispatcher_of(self.function)
 
     def _choose(self, *arguments: Any) -> Any:
         """Choose a tier for this call. Once the kernel is compiled there is nothing left to choose."""
@@ -136,7 +141,9 @@ def compiled_first(function: Callable[P, R]) -> Callable[P, R]:
 
 @cache
 def has_compiler() -> bool:
-    """Whether Numba is there. Says once if it is not."""
+    """Whether Numba is there and may compile. Says once if it is not there."""
+    if native.is_switched_off():
+        return False
     if not native.is_installed():
         warnings.warn(f"Decisions are slow. {missing('numba', 'fast')}", RuntimeWarning, stacklevel=2)
     return native.is_installed()
@@ -162,9 +169,9 @@ def entry_point(kernel: Callable[P, R], *examples: Any) -> Callable[..., R]:
     key = _key(kernel, examples)
     found = _entry_points.get(key)
     if found is None:
-        with while_busy(COMPILING):
+        with while_busy(COMPILING, in_lines=True):
             dispatcher = cast(Kernel, kernel).dispatcher
-            found = _entry_points[key] = native.entry_point_of(dispatcher, native.signature_of(examples))
+            found = _entry_points[key] = keeping.entry_point_of(dispatcher, native.signature_of(examples))
     return found
 
 

@@ -1,9 +1,6 @@
 """Numba's side of the kernels. Numba is loaded only when a kernel is to be compiled, which takes half a second."""
 
-import atexit
 import os
-import shutil
-import tempfile
 from collections.abc import Callable
 from functools import cache, cached_property, update_wrapper
 from hashlib import sha256
@@ -29,6 +26,11 @@ def is_installed() -> bool:
         return find_spec("numba") is not None
     except ValueError:  # somebody has put something else in its place
         return False
+
+
+def is_switched_off() -> bool:
+    """Whether NUMBA_DISABLE_JIT asks for plain Python, as who looks for a bug in a kernel may."""
+    return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 
 @cache
@@ -72,51 +74,9 @@ def bitcast(source: str, target: str) -> Callable[[Callable[[T], R]], Callable[[
     return lambda function: cast(Callable[[T], R], Bitcast(function, source, target))
 
 
-def dispatcher_of(function: Callable[..., Any]) -> Any:
-    """Numba's object for a kernel, which keeps what it compiles on disk."""
-    njit = load().njit
-    function.__qualname__ += f"-{DIGEST}"
-    try:
-        return njit(cache=True, **SETTINGS)(function)
-    except RuntimeError:  # no folder to keep it in: neither the package's, nor the user's, nor NUMBA_CACHE_DIR
-        return njit(**SETTINGS)(function)
-
-
-def folder() -> str | None:
-    """Where compiled kernels are kept. If nothing can be written anywhere else, in a folder for this process alone."""
-    numba = load()
-    try:
-        kept: str = numba.njit(cache=True)(folder).stats.cache_path
-    except RuntimeError:
-        try:
-            kept = tempfile.mkdtemp(prefix="belated-kernels-")  # which only this user can read
-        except OSError:
-            return None
-        numba.config.CACHE_DIR = kept
-        atexit.register(_remove, kept, os.getpid())
-    return kept
-
-
-def _remove(folder: str, owner: int) -> None:
-    if os.getpid() == owner:  # not a fork of it
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 def signature_of(examples: tuple[Any, ...]) -> tuple[Any, ...]:
     """Numba's types of these arguments."""
     return tuple(map(load().typeof, examples))
-
-
-def entry_point_of(dispatcher: Any, signature: tuple[Any, ...]) -> Callable[..., Any]:
-    """The compiled function for these types. Loads it from the disk, or compiles it."""
-    dispatcher.compile(signature)
-    function: Callable[..., Any] = dispatcher.overloads[signature].entry_point
-    return function
-
-
-def is_on_disk(dispatcher: Any, signature: tuple[Any, ...]) -> bool:
-    """Whether Numba's cache has a kernel for these types and this processor."""
-    return dispatcher._cache.load_overload(signature, dispatcher.targetctx) is not None
 
 
 def type_key(example: Any) -> Any:

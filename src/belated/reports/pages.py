@@ -17,23 +17,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 import belated
+from belated.cells import Table
 from belated.folders import make_folder
+from belated.progress import while_busy
 from belated.reports.charts import Columns, Figure, render
 
 RESULTS = "results.json"
 VERSIONED = ("numpy", "numba", "polars", "matplotlib")
-
-
-@final
-@dataclass(frozen=True)
-class Table:
-    """Cells as text. The first column is a label, and the others are aligned as numbers unless `is_text`."""
-
-    title: str
-    header: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
-    is_text: bool = False
-    is_folded: bool = False  # it is long and shown on demand
 
 
 @final
@@ -137,6 +127,11 @@ def forget_earlier(out: Path, files: Sequence[str]) -> None:
 
 def write(page: Page, out: Path) -> Path:
     """Write report.html, figures/, numbers/ and results.json into a folder. Returns the path of the page."""
+    with while_busy("writing the report"):
+        return _write(page, out)
+
+
+def _write(page: Page, out: Path) -> Path:
     prepare(out)
     environment = Environment(
         loader=PackageLoader("belated.reports", "."),

@@ -13,7 +13,7 @@ import sys, time
 def wait_for(condition):
     deadline = time.monotonic() + 100
     while not condition():
-        assert time.monotonic() < deadline
+        if time.monotonic() > deadline: sys.exit("too late")
         time.sleep(0.02)
 """
 # One small kernel, which takes a second to compile.
@@ -64,24 +64,111 @@ print(kernel(3, 1.5, 2.5) == first, sum(kernel.dispatcher.stats.cache_misses.val
     ]
 
 
+# As on a file system that is read-only but for temporary files. Numba tries each folder with such a file.
+READ_ONLY = """
+import errno, tempfile
+def TemporaryFile(*arguments, dir=None, made=tempfile.TemporaryFile, **options):
+    if "belated-kernels-" in str(dir): return made(*arguments, dir=dir, **options)
+    refuse()
+def refuse(*arguments, **options): raise OSError(errno.EROFS, "Read-only file system")
+tempfile.TemporaryFile = TemporaryFile
+"""
+
+
 def test_without_a_folder_to_keep_them_it_makes_one_and_removes_it(tmp_path: Path) -> None:
     """Numba finds none where neither the package, nor the home, nor NUMBA_CACHE_DIR can be written."""
-    before = """
-from numba.core import caching
-every = caching.CacheImpl._locator_classes
-caching.CacheImpl._locator_classes = [one for one in every if 'UserProvided' in one.__name__]
-from numba import config
-config.CACHE_DIR = ""
-"""
     finish = """
 wait_for(lambda: compiling._entry_points)
 assert kernel(3, 1.5, 2.5) == first
-print(kernel.dispatcher.stats.cache_path)
+print(kernel.dispatcher.stats.cache_path, *kernel.dispatcher.stats.cache_hits.values())
 """
-    code = COMPILE.replace('assert "numba" not in sys.modules', before) + finish
-    [folder] = run(code, Path(), TMPDIR=str(tmp_path))
-    assert Path(folder).is_relative_to(tmp_path)
-    assert list(tmp_path.iterdir()) == []
+    cache, places = tmp_path / "cache", tmp_path / "places"
+    places.mkdir()
+    folder, hits = run(READ_ONLY + COMPILE + finish, cache, TMPDIR=str(places))
+    assert Path(folder).is_relative_to(places)
+    assert hits == "1"  # a process has compiled it
+    assert list(places.iterdir()) == []
+
+
+@pytest.mark.parametrize("can_make_folders", [True, False])
+def test_what_was_compiled_for_an_image_is_used_where_nothing_can_be_written(
+    can_make_folders: bool, tmp_path: Path
+) -> None:
+    finish = """
+wait_for(lambda: compiling._entry_points)
+assert kernel(3, 1.5, 2.5) == first
+print(sum(kernel.dispatcher.stats.cache_hits.values()), sum(kernel.dispatcher.stats.cache_misses.values()))
+print(compiling._background._child)
+"""
+    run(COMPILE + finish, tmp_path)
+    before = READ_ONLY if can_make_folders else f"{READ_ONLY}tempfile.mkdtemp = refuse"
+    assert run(f"{before}\n{COMPILE}{finish}", tmp_path) == ["1", "0", "None"]
+
+
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+def test_a_file_that_was_cut_short_is_written_again(ending: str, tmp_path: Path) -> None:
+    finish = "\nwait_for(lambda: compiling._entry_points)\nassert kernel(3, 1.5, 2.5) == first"
+    run(COMPILE + finish, tmp_path)
+    [file] = tmp_path.rglob(f"charges.penalty-*.{ending}")
+    whole = file.stat().st_size
+    file.write_bytes(file.read_bytes()[: whole // 2])
+    run(COMPILE + finish, tmp_path)
+    assert file.stat().st_size == whole
+
+
+def test_if_its_process_is_killed_nothing_is_compiled_here(tmp_path: Path) -> None:
+    """What has killed it might kill this process next, for instance because memory is short."""
+    finish = """
+wait_for(lambda: compiling._background._child)
+compiling._background._child.kill()
+wait_for(lambda: not kernels.is_compiling())
+assert kernel(3, 1.5, 2.5) == first and not compiling._entry_points
+kernels.compile_soon()
+print(kernels.is_compiling())
+"""
+    catch = """
+import warnings
+warnings.showwarning = lambda message, *_: print(str(message).replace(" ", "_"))
+"""
+    said, again = run(catch + COMPILE + finish, tmp_path)
+    assert said == "the_kernels_stay_interpreted._The_process_that_compiled_them_was_ended_by_signal_9"
+    assert again == "False"
+
+
+def test_a_program_with_flags_in_a_folder_with_strange_files(tmp_path: Path) -> None:
+    """Its process needs the same byte code, and must not import what lies about. Nor may prints disturb it."""
+    finish = """
+wait_for(lambda: compiling._entry_points)
+print(sum(kernel.dispatcher.stats.cache_hits.values()), sum(kernel.dispatcher.stats.cache_misses.values()))
+"""
+    for name in ("pickle", "os", "numpy"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('this is not yours')")
+    noisy = {"NUMBA_DEBUG_CACHE": "1", "PYTHONWARNINGS": "error", "PYTHONINSPECT": "1"}
+    variables = {**os.environ, "BELATED_KERNELS": "auto", "NUMBA_CACHE_DIR": str(tmp_path / "cache"), **noisy}
+    code = f"import sys; sys.path[:0] = {[path for path in sys.path if path]!r}\n{COMPILE}{finish}"
+    command = [sys.executable, "-P", "-OO", "-s", "-c", code]
+    done = subprocess.run(  # noqa: S603
+        command,
+        cwd=tmp_path,
+        env=variables,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
+    )
+    assert done.stdout.splitlines()[-1] == "1 0", done.stdout + done.stderr
+
+
+def test_warm_fails_if_nothing_can_be_kept(tmp_path: Path) -> None:
+    code = f"""{READ_ONLY}
+import runpy
+runpy.run_module("belated.warming", run_name="__main__")
+"""
+    variables = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.returncode == 1
+    assert done.stderr == "error: no folder for the compiled kernels can be written. Name one in NUMBA_CACHE_DIR\n"
 
 
 def test_a_fork_goes_on_by_itself(tmp_path: Path) -> None:

@@ -129,6 +129,8 @@ def test_without_numba_the_learner_decides_the_same_and_says_what_to_install(bui
 def test_the_service_works_alone(built: Built, tmp_path: Path) -> None:
     fresh = installed(tmp_path / "fresh", built["belated"]["wheel"], "serve", "postgres")
     fresh.run("-c", "import belated.serve.store.postgres.journal")
+    key = fresh.run("-m", "belated", "keys", "create", "--scope", "admin", "--store", str(tmp_path / "locked.db"))
+    assert key.startswith("blt_")
     with Served(tmp_path, inside=("env", "-i"), python=fresh.python) as served:
         assert fresh.run("-c", ASK.replace("http://127.0.0.1:8321", served.url)) == "applied"
         assert served.stop() == 0

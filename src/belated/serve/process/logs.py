@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Final, final
 
+from belated.progress import Progress
 from belated.serve.http import request_ids
 
 USUAL: Final = vars(logging.makeLogRecord({})).keys() | {"message", "taskName", "color_message"}
@@ -63,6 +64,7 @@ def start(*, access: bool = False) -> None:
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.captureWarnings(capture=True)
     threading.excepthook = on_thread_failure
+    Progress.tell = staticmethod(log.info)
     log.setLevel(logging.INFO)
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # it warns of each request that is not HTTP
     logging.getLogger("uvicorn.access").setLevel(logging.INFO if access else logging.WARNING)

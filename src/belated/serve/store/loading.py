@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -10,6 +11,8 @@ from belated.serve.domain.fold import Fold, Snapshot, restore
 from belated.serve.domain.history import Place
 from belated.serve.store.journal import PAGE, Base, Journal
 
+TELL_AFTER: Final = 2.0  # seconds of loading before the log tells how far it is
+TELL_EVERY: Final = 10.0
 MOST_STARTS: Final = 3  # times that a removal may begin while the state is loaded
 log = logging.getLogger("belated.store")
 
@@ -112,10 +115,13 @@ def load(journal: Journal, drop: Callable[[int], None] = lambda _: None) -> Fold
 
 
 def _load(journal: Journal, drop: Callable[[int], None]) -> Fold:
-    fold = newest(journal, drop)
+    fold, due = newest(journal, drop), time.monotonic() + TELL_AFTER
     while page := journal.read(fold.seq, PAGE):
         fold.apply(page)
         log_failures(fold)
+        if time.monotonic() > due:  # a journal without a snapshot of this release may be long
+            log.info("applying the journal", extra={"entry": fold.seq})
+            due = time.monotonic() + TELL_EVERY
         if len(page) < PAGE:
             break
     return fold
