@@ -213,3 +213,40 @@ def test_decisions_with_many_outcomes_go_in_small_steps(
         assert max(steps) == 8
         assert [entry.seq for entry in readable(journal, 0, 1000)] == [1]
         assert journal.check() == []
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_report_ids_are_known_until_their_decisions_are_gone(
+    database: str, monkeypatch: pytest.MonkeyPatch, is_killed: bool
+) -> None:
+    """Otherwise a retry between the two would be taken for another outcome, and count a second time."""
+    places: dict[int, tuple[int, bytes]] = {}
+    opened = PostgresJournal(database)
+    what, detach, detached = Removal(39, decisions_until=29), removal._detach, list[int]()
+
+    def look_and_detach(connection: Connection, one: partitions.Partition, until: int) -> None:
+        own = [decision for decision in places if one.first <= decision < one.end]
+        assert opened.find(own).keys() == set(own)
+        assert opened.aliased([places[decision] for decision in own]).keys() == {places[one] for one in own}
+        detached.extend(own)
+        detach(connection, one, until)
+
+    with closing(opened) as store:
+        store.append([created("one")])
+        while store.last() < LAST:
+            [decision] = store.append([decided(1, store.last())])
+            places[decision] = 1, b"report %d" % decision
+            store.append([msgspec.structs.replace(outcome(decision), alias=places[decision][1], position=0)])
+        with monkeypatch.context() as patch:
+            patch.setattr(removal, "_detach", look_and_detach)
+            if is_killed:
+                patch.setattr(removal, "_drop_left_over", lambda *_: None)
+            list(store.remove(what))
+        if is_killed:
+            list(store.remove(what))
+        assert detached == [decision for decision in places if decision <= 29]
+        left = {place for decision, place in places.items() if decision > 29}
+        assert store.aliased([*places.values()]).keys() == left
+        assert store.check() == []
+        for decision in detached:  # nothing is in the way of a new one
+            store.append([msgspec.structs.replace(decided(1, decision), alias=places[decision][1], position=0)])

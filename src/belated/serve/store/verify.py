@@ -213,8 +213,8 @@ def follows(entry: Entry, journal: Journal) -> bool:
     """Whether it is the first outcome of its decision, or replaces the one before."""
     if not entry.revision:
         return entry.old is None
-    before = [one for one in journal.history(entry.decision or 0) if one.seq < entry.seq]
-    return len(before) == entry.revision and before[-1].value == entry.old
+    before = journal.history(entry.decision or 0, entry.revision - 1, 1)
+    return [(one.revision, one.value, one.seq < entry.seq) for one in before] == [(entry.revision - 1, entry.old, True)]
 
 
 def counted(stream: Iterable[Entry], progress: Callable[[int], None]) -> Iterator[Entry]:

@@ -163,8 +163,8 @@ def _remove_partition(link: Link, one: Partition, until: int) -> Iterator[int]:
         held = f"SELECT count(request) + count(alias) FROM {one.name} WHERE body IS NULL"  # noqa: S608
         [(keyed,)] = connection.execute(held.encode()).fetchall()
     for first, last in _steps(link, one.name, one.first, one.end - 1):  # also decisions that have only outcomes left
-        if keyed:
-            source = f"(SELECT * FROM {one.name} WHERE seq >= $1 AND seq <= $2)"  # noqa: S608
+        if keyed:  # the report_ids of outcomes go after their decisions. Otherwise a retry could count a second time
+            source = f"(SELECT * FROM {one.name} WHERE seq >= $1 AND seq <= $2 AND kind + 0 = {DECIDED})"  # noqa: S608
             with link.using("written") as connection, connection.transaction():
                 _allow(connection, until)
                 for table in ("request_places", "alias_places"):
@@ -217,7 +217,18 @@ def _settled(connection: Connection) -> int:
 
 
 def _drop_left_over(link: Link) -> None:
-    """Drop the tables that were taken out of the journal."""
+    """Forget the report_ids in the tables that were taken out of the journal, and drop these."""
     with link.using("written") as connection:
         for (name,) in connection.execute(LEFT_OVER).fetchall():
+            if name.startswith(f"{REMOVED_PREFIX}journal"):
+                _forget_aliases(connection, name)
             connection.execute(f"DROP TABLE IF EXISTS {name}".encode())
+
+
+def _forget_aliases(connection: Connection, table: str) -> None:
+    """Forget the aliases of a table's entries without a body, which are no longer in the journal."""
+    some = f"SELECT * FROM {table} WHERE seq > $1 AND alias IS NOT NULL ORDER BY seq LIMIT {STEP}"  # noqa: S608
+    last = 0
+    while (end := _one(connection, f"SELECT max(seq) FROM ({some}) AS page", last)) is not None:  # noqa: S608
+        connection.execute(displacing("alias_places", f"({some})").encode(), (last,))
+        last = end
