@@ -13,10 +13,10 @@ from belated.serve.domain.messages import Decided, OutcomeReport
 from belated.serve.domain.operating import Edit, Operation, Policy
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import Settings
-from belated.serve.engine.requests import Ask, ChangeArms, Create, Operate
+from belated.serve.engine.requests import Ask, ChangeArms, Close, Create, Operate
 from belated.serve.service.descriptions import ExperimentView
 from belated.serve.service.findings import ShowView
-from belated.serve.service.views import view
+from belated.serve.service.views import totals, view
 from belated.serve.store.verify import verify
 from tests.support import histories
 from tests.support.engines import NO_STORE, Driven, state
@@ -139,13 +139,34 @@ def test_a_freeze_without_outcomes_needs_an_arm(tmp_path: Path) -> None:
     assert "Unfreeze it before you retire it" in result.detail
 
 
+def test_what_is_shown_to_all_has_all_of_the_next_decision(tmp_path: Path) -> None:
+    driven = Driven(tmp_path)
+    driven.create()
+    operate(driven, "frozen", "b")
+    assert [(arm.name, arm.probability) for arm in shown(driven).arms] == [("a", 0.0), ("b", 1.0), ("c", 0.0)]
+    measured = totals(driven["layout"], driven.clock())
+    assert [arm.probability for arm in measured.arms or ()] == [0.0, 1.0, 0.0]
+    operate(driven, "unfrozen")
+    assert [arm.probability for arm in shown(driven).arms] == pytest.approx([1 / 3] * 3)
+
+
+def test_a_closed_experiment_does_not_ask_to_be_resumed(tmp_path: Path) -> None:
+    driven = Driven(tmp_path)
+    driven.create()
+    operate(driven, "paused")
+    driven.do(Close("layout"))
+    assert "is closed" in refused(driven)
+
+
 def test_a_pause_does_not_forget_a_freeze(tmp_path: Path) -> None:
     driven = Driven(tmp_path)
     driven.create()
     operate(driven, "frozen", "a")
     operate(driven, "paused")
     assert "paused" in refused(driven)
-    assert operate(driven, "unfrozen") == ("conflict", "the experiment 'layout' is paused. Resume it first.")
+    for event in ("unfrozen", "frozen"):
+        refusal = operate(driven, event, "b" if event == "frozen" else None)
+        assert refusal == ("conflict", "the experiment 'layout' is paused. Resume it first.")
     operate(driven, "resumed")
     assert shown(driven).state == "frozen"
     assert driven.decide()[0].arm == "a"

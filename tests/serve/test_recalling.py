@@ -9,10 +9,12 @@ import pytest
 
 from belated.errors import StoreUnreachable
 from belated.serve.domain.entries import Found
+from belated.serve.domain.ids import decode
 from belated.serve.domain.messages import OutcomeReport
-from belated.serve.engine import recalling
+from belated.serve.domain.parts import Part
+from belated.serve.engine import recalling, recent
 from belated.serve.engine.recalling import Recalling, open_decisions
-from belated.serve.engine.requests import Tell
+from belated.serve.engine.requests import Ask, Tell
 from belated.serve.store.sqlite.journal import SQLiteJournal
 from tests.support.engines import Driven, counts
 
@@ -148,3 +150,30 @@ def test_a_store_that_is_near_is_not_read(driven: Driven, monkeypatch: pytest.Mo
     one.start()
     one.stop()
     assert len(driven.engine.recent) == 0
+
+
+def test_a_repeated_report_of_a_subject_is_known_as_such_in_a_far_store(
+    driven: Driven, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is remembered of a decision there does not say whose it is."""
+    monkeypatch.setattr(recent, "PART", 1)
+    driven.restart()
+    driven.create(several="sum")
+    report = OutcomeReport("", "reward", 1.0, report_id="order 1", experiment="layout", subject="ann")
+    arm = driven.do(Ask("layout", subject="ann")).decisions[0].arm
+    assert driven.do(Tell([report]))[0].status == "applied"
+    driven.change(retire=(arm,))
+    assert driven.do(Ask("layout", subject="ann")).decisions[0].arm != arm
+    assert driven.do(Tell([report]))[0].status == "duplicate"
+
+
+def test_decisions_whose_outcome_has_parts_are_not_taken_to_be_without_any(driven: Driven) -> None:
+    parts = {"quality": Part(0.0, 1.0, "higher", 1.0), "cost": Part(0.0, 1.0, "lower", 1.0)}
+    driven.create("one", parts=parts)
+    driven.create("two")
+    first, second = driven.decide("one")[0], driven.decide("two")[0]
+    driven.tell_all([OutcomeReport(first.id, "parts", 0.0, parts={"cost": 0.5})])
+    driven.restart(snapshot=True)
+    named = decode(second.id)
+    assert named is not None
+    assert open_decisions(driven.engine.fold).tolist() == [named.seq]

@@ -224,3 +224,30 @@ def test_two_sales_of_a_subject_are_no_conflict(tmp_path: Path) -> None:
     assert outcome(driven) == 40.0
     kinds = [entry.kind for entry in driven.engine.journal.history(2)]
     assert kinds == [EntryKind.REPORTED, EntryKind.AMENDED]
+
+
+@pytest.mark.parametrize("lowest", [0.0, -10.0])
+def test_orders_that_are_cancelled_add_up_to_nothing(tmp_path: Path, lowest: float) -> None:
+    """Their sum is a rounding error away from 0, which may be the end of the range."""
+    generator, driven = np.random.default_rng(1), Driven(tmp_path)
+    driven.create(several="sum", outcome=OutcomeChoice(lowest, 10.0))
+    for _ in range(50):
+        id = driven.decide()[0].id
+        orders = [f"{id} {n}" for n in range(3)]
+        for order, value in zip(orders, generator.integers(1, 301, 3) / 100, strict=True):
+            told(driven, id, float(value), order)
+        assert [told(driven, id, 0.0, order, amend=True)[0] for order in orders] == ["amended"] * 3
+    values = [found.outcome.value or 0.0 for found in driven.decisions() if found.outcome is not None]
+    assert len(values) == 50
+    assert max(map(abs, values)) < 1e-12
+
+
+def test_a_server_that_is_behind_refuses_no_report_that_others_would_take(tmp_path: Path) -> None:
+    """The first report of a sum must lie within the range, a later one need not. So the first one must be known."""
+    one = Driven(tmp_path)
+    one.create(several="sum", outcome=OutcomeChoice(-10.0, 10.0))
+    other = Driven(tmp_path, clock=one.clock, seed=2)
+    id = one.decide()[0].id
+    other.engine.catch_up()
+    assert told(one, id, -8.0, "a")[0] == "applied"
+    assert told(other, id, 15.0, "b")[0] == "added"

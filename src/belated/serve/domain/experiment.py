@@ -140,6 +140,11 @@ class Experiment:
                 return {arm: 1.0}
         return dict(zip(self.era.arms, self.distribution().tolist(), strict=True))
 
+    def shares(self) -> list[float]:
+        """Return the probabilities of the present arms as people should see them. After a pause, while there is one."""
+        shown = self.operations.arm
+        return self.distribution().tolist() if shown is None else [float(arm == shown) for arm in self.era.arms]
+
     def apply(self, entries: list[Entry]) -> None:
         """Apply decisions drawn from one distribution, or any other single entry."""
         kind = entries[0].kind

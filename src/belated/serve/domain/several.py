@@ -58,8 +58,9 @@ def outcome_of(rule: Several, parts: Parts, declared: OutcomeRange) -> float:
         declared.check(declared.word, parts.value)
         value = parts.total / parts.reports if rule == "mean" else parts.total
         return min(max(value, declared.lowest), declared.highest)
-    for bound in (declared.lowest, declared.highest):
-        if math.isclose(parts.total, bound, rel_tol=ROUNDING):
+    scale = max(abs(declared.lowest), abs(declared.highest))
+    for bound in (declared.lowest, declared.highest):  # a bound may be 0, near which no relative error is small
+        if math.isclose(parts.total, bound, rel_tol=0, abs_tol=ROUNDING * scale):
             return bound
     if parts.reports == 1:
         declared.check(declared.word, parts.total)

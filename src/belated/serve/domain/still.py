@@ -24,7 +24,7 @@ def still(experiment: Experiment) -> Still:
     copied = without_evidence(experiment)
     if not copied.is_looked_at:  # otherwise nobody needs the evidence
         copied.evidence = experiment.share_evidence()
-    return Still(copied, experiment.distribution().tolist(), experiment.costs_later())
+    return Still(copied, experiment.shares(), experiment.costs_later())
 
 
 def without_evidence(experiment: Experiment) -> Experiment:

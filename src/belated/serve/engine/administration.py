@@ -49,7 +49,7 @@ def find_learning(fold: Fold, name: str) -> Experiment:
 def find_deciding(fold: Fold, name: str) -> Experiment:
     """Return an experiment that makes decisions, or raise a Refusal."""
     experiment = find_sound(fold, name)
-    if experiment.operations.state == "paused":
+    if experiment.operations.state == "paused" and experiment.closed_at is None:
         paused = f"the experiment {name!r} is paused. It takes reports, but makes no decisions until it is resumed."
         raise Refusal("conflict", paused)
     if not experiment.is_deciding:

@@ -14,9 +14,9 @@ def planned(experiment: Experiment, asked: Operation) -> Operation | None:
             return None if state == "paused" else asked
         case "resumed":
             return asked if state == "paused" else None
+        case "frozen" | "unfrozen" if state == "paused":
+            raise Refusal("conflict", f"the experiment {experiment.name!r} is paused. Resume it first.")
         case "unfrozen":
-            if state == "paused":
-                raise Refusal("conflict", f"the experiment {experiment.name!r} is paused. Resume it first.")
             return asked if state == "frozen" else None
         case "frozen" | "ended":
             return _fixed(experiment, asked)

@@ -28,8 +28,12 @@ log = logging.getLogger("belated.recalling")
 
 
 def open_decisions(fold: Fold) -> Integers:
-    """Return the numbers of the newest open decisions, newest first."""
-    waiting = [one.shared.waiting() for one in fold.experiments.values() if one.failure is None]
+    """Return the numbers of the newest open decisions without any outcome, newest first.
+
+    Where outcomes are made of parts, an open decision may have some of them. So it is looked up with each report.
+    """
+    plain = [one for one in fold.experiments.values() if one.failure is None and not one.settings.declared_parts]
+    waiting = [one.shared.waiting() for one in plain]
     return np.sort(np.concatenate([*waiting, NONE]))[::-1][:MOST]
 
 

@@ -87,6 +87,8 @@ def _known(reports: list[OutcomeReport], applied: Applied, recent: RecentDecisio
     if any(report.subject is not None for report in reports):
         newest = _decided(reports, applied)
         named = [text if one is None else _id(one) for text, one in zip(named, newest, strict=True)]
+    if any(report.report_id is not None for report in reports):  # what counts then depends on earlier outcomes
+        recent = None
     found = look_up(named, applied.journal, recent)
     are_anew = [one is not None and bool(one.position) for one in newest]
     if all(report.report_id is None for report in reports):

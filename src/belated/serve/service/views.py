@@ -60,7 +60,7 @@ def totals(experiment: Experiment, now: int, lock: AbstractContextManager[object
             with lock:
                 copied, proven = without_evidence(experiment), experiment.proven()
                 known, sums = experiment.evidence.known.copy(), experiment.evidence.totals.copy()
-                distribution = experiment.distribution().tolist()
+                distribution = experiment.shares()
             arms, is_closed = arm_totals(copied, distribution, known, sums), copied.closed_at is not None
             return ExperimentTotals(
                 copied.name, copied.counts, proven, reporting_view(copied, now), arms=arms, is_closed=is_closed
