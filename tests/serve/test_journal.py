@@ -93,6 +93,14 @@ def newer_version(path: Path) -> None:
     database.close()
 
 
+def half_written(path: Path) -> None:
+    """As after a power cut on a disk that lost a page."""
+    SQLiteJournal(path).close()
+    with sqlite3.connect(path) as database:
+        database.execute("DELETE FROM compatible")
+    database.close()
+
+
 def text_file(path: Path) -> None:
     path.write_text("what I did on my holidays\n" * 1000)
 
@@ -102,6 +110,7 @@ def text_file(path: Path) -> None:
     [
         (foreign_database, "not one of Belated's"),
         (newer_version, "Use the release that wrote it"),
+        (half_written, "is damaged"),
         (text_file, "belated.db"),
     ],
 )

@@ -24,7 +24,9 @@ def become_older(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this process use the statements of such a release. `schema.migrate` still is the new one."""
     monkeypatch.setattr(schema, "SCHEMA_VERSION", OLDER)
     monkeypatch.setattr(postgres, "REQUESTED", REQUESTED)
-    monkeypatch.setattr(postgres, "HISTORY", f"{ENTRY} WHERE decision = $1 ORDER BY revision")
+    monkeypatch.setattr(
+        postgres, "HISTORY", f"{ENTRY} WHERE decision = $1 AND revision >= $2 ORDER BY revision LIMIT $3"
+    )
     monkeypatch.setattr(postgres, "NAMED", "SELECT name, seq FROM journal WHERE name = ANY($1::bytea[])")
     newest = f"{FOUND} LATERAL ({ENTRY} WHERE decision = d.seq ORDER BY revision DESC LIMIT 1) o ON true"
     monkeypatch.setattr(postgres.PostgresJournal, "joined", newest)

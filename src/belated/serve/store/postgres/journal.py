@@ -432,9 +432,11 @@ class PostgresJournal(SQLJournal):
             self._link.notices.doubts.clear()
             try:
                 with connection.transaction():
-                    if self._link.silence_timeout is not None:  # a server, in which others wait meanwhile
-                        connection.execute(f"SET LOCAL lock_timeout = {partitions.LOCK_WAIT}".encode())
-                    changed = [connection.execute(sql.encode(), values).rowcount for sql, values in statements]
+                    with connection.pipeline():  # because the server may be milliseconds away
+                        if self._link.silence_timeout is not None:  # a server, in which others wait meanwhile
+                            connection.execute(f"SET LOCAL lock_timeout = {partitions.LOCK_WAIT}".encode())
+                        cursors = [connection.execute(sql.encode(), values) for sql, values in statements]
+                    changed = [cursor.rowcount for cursor in cursors]
             except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
                 raise Busy(f"an open transaction has locked a table of the store {self._link.name}") from error
             self._check_doubts()

@@ -153,7 +153,10 @@ def _noted(db: apsw.Connection) -> int:
     """Return the oldest version whose releases can use this file, or 0 if it does not say."""
     if not db.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'compatible'").get:
         return 0
-    return int(db.execute("SELECT since FROM compatible").get)
+    since = db.execute("SELECT since FROM compatible").get
+    if since is None:  # both are written in one transaction
+        raise StoreError(f"the store {db.filename} is damaged. Its table `compatible` is empty. Restore a backup.")
+    return int(since)
 
 
 def _stamp(db: apsw.Connection, number: int) -> str:
