@@ -3,10 +3,12 @@
 import random
 
 import httpx
+import pytest
 from playwright.sync_api import Page, expect
 
+from tests.support.pages import pretend
 from tests.system.serve.conftest import Server
-from tests.system.serve.test_dashboard import decide, get, post, report, visit
+from tests.system.serve.test_dashboard import decide, get, number, post, report, visit
 
 
 def confirm(page: Page, button: str) -> None:
@@ -107,3 +109,29 @@ def test_a_refusal_of_a_change_is_told(unchecked_page: Page, server: Server) -> 
     expect(page.get_by_test_id("manage-error")).to_contain_text("Give a reward_wait too")
     assert get(server, "layout")["floor"] == 0
     expect(page.locator("#edit-floor")).to_have_value("50")  # nothing that was written is lost
+
+
+def test_the_gain_counts_silence_as_the_default(page: Page, server: Server) -> None:
+    """Failures are not reported. Both groups would look perfect if only known outcomes counted."""
+    settings = {"reward_wait": 86_400, "default_outcome": 0, "holdout": 0.3, "control": "blue"}
+    post(server, "/experiments", {"name": "layout", "arms": ["blue", "green"], **settings})
+    chance = random.Random(1)  # noqa: S311
+    for _ in range(6):
+        made = post(server, "/experiments/layout/decisions/batch", {"size": 100})["decisions"]
+        sold = [one for one in made if chance.random() < (0.4 if one["arm"] == "green" else 0.1)]
+        post(server, "/feedback", {"reports": [{"decision_id": one["decision_id"], "reward": 1} for one in sold]})
+    found = get(server, "layout")
+    visit(page, server)
+    for field, testid in (("learner", "gain-learner"), ("held_out", "gain-held-out"), ("gain", "gain")):
+        assert number(page, testid) == pytest.approx(found["holdout"][field], abs=6e-4)
+    assert 0.05 < found["holdout"]["held_out"] < 0.2 < found["holdout"]["learner"] < 0.5
+    expect(page.get_by_test_id("gain-groups")).to_contain_text(
+        "Open decisions count as 0 in the averages and in the gain."
+    )
+    expect(page.get_by_test_id("gain-words")).to_contain_text("In this range open decisions count at their worst.")
+    for gain, words in ((-0.0002, "0.000"), (0.0002, "0.000"), (-0.002, "-0.002"), (0.002, "+0.002")):
+        found["holdout"]["gain"] = gain
+        pretend(page, "layout", found)
+        page.reload()
+        expect(page.get_by_test_id("gain")).to_have_text(words)
+        page.unroute_all()

@@ -34,7 +34,8 @@ export function roughly(value) {
 /** An average outcome, to a thousandth of the range. */
 export function average(value, outcome) {
   const digits = Math.max(0, Math.min(12, 3 - Math.floor(Math.log10(outcome.highest - outcome.lowest) + 1e-9)));
-  return value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  const rounded = Number(value.toFixed(digits)) + 0; // -0 becomes 0
+  return rounded.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
 const UNITS = [
