@@ -80,7 +80,7 @@ class CostsView(msgspec.Struct):
     most: Annotated[float, Meta(description="What could be lost at all: decisions times range.")]
 
 
-COUNTED: Final = "An open decision counts as the default outcome. Without a default it does not count. null before the first outcome."
+COUNTED: Final = "An open decision counts as the default outcome, if there is one. null before the first outcome."
 
 
 class HoldoutView(msgspec.Struct):
