@@ -98,6 +98,39 @@ def test_an_experiment_is_run_from_the_page_alone(page: Page, server: Server) ->
     expect(page.get_by_test_id("state-checkout")).to_have_text("Ended")
 
 
+def test_the_question_says_that_a_new_holdout_drops_the_comparison(page: Page, server: Server) -> None:
+    post(server, "/experiments", {"name": "checkout", "arms": ["blue", "green"], "holdout": 0.1})
+    teach(server, 40)
+    visit(page, server, "checkout")
+    expect(page.get_by_test_id("gain-groups")).to_contain_text("40 decisions of both kinds were compared so far.")
+    page.get_by_test_id("manage").click()
+    question = page.locator("#question")
+    changes = {"#edit-floor": ("5", ""), "#edit-holdout": ("20", "begins anew: 40 decisions"), "#edit-wait": ("1", "")}
+    for field, (value, words) in changes.items():
+        before = page.locator(field).input_value()
+        page.locator(field).fill(value)
+        page.get_by_test_id("save").click()
+        expect(question).to_contain_text("The change holds from the next decision on.")
+        if words:
+            expect(question).to_contain_text(f"{words} that it has so far will no longer count in it.")
+        else:
+            expect(question).not_to_contain_text("comparison")
+        page.get_by_role("button", name="Cancel").click()
+        page.locator(field).fill(before)
+    page.locator("#edit-control").select_option("blue")
+    page.get_by_test_id("save").click()
+    expect(question).to_contain_text("The comparison of what learning gains begins anew")
+    page.get_by_role("button", name="Cancel").click()
+    page.locator("#edit-holdout").fill("")
+    page.get_by_test_id("save").click()
+    expect(question).to_contain_text("The comparison of what learning gains ends")
+    page.get_by_test_id("yes").click()
+    expect(page.locator("#gain")).to_be_hidden()
+    page.locator("#edit-holdout").fill("10")
+    page.get_by_test_id("save").click()
+    expect(question).not_to_contain_text("comparison")  # there is none yet
+
+
 def test_a_refusal_of_a_change_is_told(unchecked_page: Page, server: Server) -> None:
     page = unchecked_page
     post(server, "/experiments", {"name": "layout", "arms": ["blue", "green"]})

@@ -16,7 +16,7 @@ import { showReporting } from "/static/reporting.js";
 import { pathOf } from "/static/server.js";
 import { showStore } from "/static/store.js";
 import { showVerdict } from "/static/verdict.js";
-import { afterthoughts, count, favouriteWords, mixWords, moment, plural, rules, stateWord, total, tuning } from "/static/words.js";
+import { afterthoughts, count, favouriteWords, madeOfParts, mixWords, moment, plural, rules, stateWord, total, tuning } from "/static/words.js";
 
 const name = decodeURIComponent(location.pathname.split("/")[2]);
 
@@ -79,7 +79,7 @@ function showSummary(experiment) {
 
 function expiredLabel({ default_outcome: fallback, parts }) {
   if (fallback === null) return "Ended without an outcome";
-  return Object.keys(parts).length > 0 ? "Ended with defaults for what was missing" : `No report, counts as ${total(fallback)}`;
+  return madeOfParts({ parts }) ? "Ended with defaults for what was missing" : `No report, counts as ${total(fallback)}`;
 }
 
 function showFailure(failure) {

@@ -1,9 +1,11 @@
 // The forms that pause, freeze, end and edit the experiment.
 
 import { byId, el, write } from "/static/dom.js";
+import { plural } from "/static/words.js";
 
 const BEST = ""; // the value of "the best so far"
 let edited = null; // the settings that the form shows
+let compared = 0; // decisions in the comparison of what learning gains
 
 export function prepareOperating(name, onSubmit, change) {
   onSubmit("pause", (form) => {
@@ -22,14 +24,22 @@ export function prepareOperating(name, onSubmit, change) {
   onSubmit("edit", (form) => {
     const body = changes(form);
     if (Object.keys(body).length === 0) return write(byId("manage-error"), "Nothing has changed.");
-    change(`Change the settings of “${name}”? The change holds from the next decision on.`, "Save settings", "/edit", body);
+    change(`Change the settings of “${name}”? The change holds from the next decision on.${droppedWords(body)}`, "Save settings", "/edit", body);
   });
+}
+
+/** What is lost with the old groups. A change of the holdout or its control begins the comparison anew. */
+function droppedWords({ holdout, control }) {
+  if (compared === 0 || (holdout === undefined && control === undefined)) return "";
+  const what = holdout === 0 ? "ends" : "begins anew";
+  return ` The comparison of what learning gains ${what}: ${plural(compared, "decision")} that it has so far will no longer count in it. What was learned stays.`;
 }
 
 const named = (option) => (option === BEST ? "the option that is the best so far" : `“${option}”`);
 
 export function showOperating(experiment, names) {
   const { state, closed_at: closed } = experiment;
+  compared = experiment.holdout?.decisions ?? 0;
   const pause = byId("pause");
   pause.dataset.state = state;
   write(byId("pause-button"), state === "paused" ? "Resume" : "Pause");

@@ -99,6 +99,7 @@ export function rules({ outcome, reward_wait: wait, default_outcome: fallback, p
   if (wait === null) return `${range} There is no limit on the wait for an outcome.`;
   const waits = `${range} Each decision waits ${duration(wait)} for its outcome.`;
   if (fallback === null) return `${waits} After that, the decision ends without one.`;
+  if (names.length > 0) return `${waits} ${provisional ? `Until its wait ends or all parts have come, it counts as ${total(fallback)}. ` : ""}When the wait ends, missing parts count as their defaults.`;
   return `${waits} ${provisional ? "Until it comes" : "After that"}, a missing outcome counts as ${total(fallback)}.`;
 }
 
@@ -134,6 +135,9 @@ export function favouriteWords(experiment) {
   const now = closed ? "At the end it was chosen" : "The next decision chooses it";
   return `${shortened(first.name)} was chosen in ${percent(first.share)} of ${all}. ${now} with probability ${percent(first.probability)}.`;
 }
+
+/** Whether outcomes are made of parts. Those that have come count, also if others are missing. */
+export const madeOfParts = ({ parts }) => Object.keys(parts ?? {}).length > 0;
 
 /** How many outcomes came late or were corrected. */
 export function afterthoughts({ late, amended }) {
