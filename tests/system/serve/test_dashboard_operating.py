@@ -69,7 +69,9 @@ def test_an_experiment_is_run_from_the_page_alone(page: Page, server: Server) ->
     frozen = decide(server, "checkout")
     assert (frozen["arm"], frozen["probability"]) == ("blue", 1)
     report(server, frozen, 1)
-    expect(page.get_by_test_id("aside")).to_contain_text("1 decision showed one option to all.")
+    expect(page.get_by_test_id("aside")).to_contain_text(
+        "1 decision showed one option to all. It counts as a decision and, while it waits, as an open one,"
+    )
     confirm(page, "unfreeze")
     expect(page.get_by_test_id("state")).to_have_text("Running")
 

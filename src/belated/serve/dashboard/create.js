@@ -2,10 +2,11 @@
 
 import { byId, el, write } from "/static/dom.js";
 import { addPart, partsIn } from "/static/new-parts.js";
-import { post } from "/static/server.js";
+import { post, prepareOtherKey } from "/static/server.js";
 
 export function prepareForm() {
   const form = byId("create");
+  prepareOtherKey(byId("other-key"));
   byId("add-option").addEventListener("click", () => addOption().focus());
   byId("add-part").addEventListener("click", () => addPart().focus());
   addOption();

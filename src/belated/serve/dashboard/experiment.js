@@ -32,8 +32,8 @@ function show(experiment) {
   showArchive(experiment);
   const drawing = drawnArms(experiment);
   const isClosed = experiment.closed_at !== null;
-  write(byId("chosen-title"), isClosed ? "What was chosen at the end" : "What is chosen now");
-  write(byId("bars-title"), isClosed ? "For the last decisions" : "For the next decision");
+  write(byId("chosen-title"), isClosed ? "What learning would choose" : "What is chosen now");
+  write(byId("bars-title"), isClosed ? "If it made one more decision" : "For the next decision");
   writeTo("favourite", favouriteWords(learned));
   byId("deciding").hidden = isClosed && experiment.state !== "ended";
   showProbabilities(drawing);

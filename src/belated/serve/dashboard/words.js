@@ -132,7 +132,7 @@ export function favouriteWords(experiment) {
   if (!first) return closed ? "No option was clearly preferred." : "No option is clearly preferred yet.";
   const isLater = Math.abs(first.share * decisions - first.chosen) > 0.5; // it joined later, or was away
   const all = isLater ? "the decisions that it took part in" : "all decisions";
-  const now = closed ? "At the end it was chosen" : "The next decision chooses it";
+  const now = closed ? "One more decision would choose it" : "The next decision chooses it";
   return `${shortened(first.name)} was chosen in ${percent(first.share)} of ${all}. ${now} with probability ${percent(first.probability)}.`;
 }
 
