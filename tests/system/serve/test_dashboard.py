@@ -117,6 +117,43 @@ def test_a_refusal_is_told_next_to_the_form(unchecked_page: Page, server: Server
     expect(unchecked_page.get_by_role("button", name="Create experiment")).to_be_enabled()
 
 
+def test_what_is_wrong_is_told_at_its_field_in_the_words_of_the_form(page: Page, server: Server) -> None:
+    page.goto(server.url)
+    fields = {"Name": "my layout", "Option 1": "blue", "Option 2": "blue", "Largest possible": "-1"}
+    fields |= {"If none has come by then": "5", "Show every option to at least": "50"}
+    for label, value in fields.items():
+        page.get_by_label(label).fill(value)
+    page.get_by_role("button", name="Add another option").click()
+    page.get_by_label("Option 3").fill("green")
+    told = page.get_by_test_id("field-error")
+    for label, mended, words in (
+        ("Name", "layout", "begin with a letter or digit, such as my-layout."),
+        ("Option 2", "red", "There is an option “blue” already."),
+        ("Largest possible", "1", "This has to be more than the smallest possible outcome."),
+        ("If none has come by then", "", "This is used when the wait ends. Say above how long to wait."),
+        ("Show every option to at least", "5", "With 3 options it can be at most 33%."),
+    ):
+        page.get_by_role("button", name="Create experiment").click()
+        expect(told).to_contain_text(words)
+        expect(page.get_by_label(label)).to_be_focused()
+        page.get_by_label(label).fill(mended)
+    page.get_by_role("button", name="Create experiment").click()
+    page.wait_for_url("**/experiments/layout")
+    assert get(server, "layout")["floor"] == 0.05
+
+
+def test_times_of_the_chart_are_those_of_the_page(page: Page, server: Server) -> None:
+    page.goto(server.url)
+    script = """async ([moments, step]) => (await import("/static/words.js")).axisWords(moments, step)"""
+    noon = page.evaluate("Date.parse('2026-11-19T12:00:00') / 1000")  # local time
+    hours = [noon + 8 * 3600 * turn for turn in range(3)]
+    shown = [one.replace("\u202f", " ") for one in page.evaluate(script, [hours, 8 * 3600])]
+    assert shown == ["12:00 PM\nNov 19, 2026", "8:00 PM", "4:00 AM\nNov 20, 2026"]
+    assert page.evaluate(script, [[noon], 86_400]) == ["Nov 19, 2026"]
+    [seconds] = page.evaluate(script, [[noon + 5], 5])
+    assert seconds.replace("\u202f", " ") == "12:00:05 PM\nNov 19, 2026"
+
+
 def test_a_decision_and_its_late_report_show_without_a_reload(page: Page, server: Server) -> None:
     create(server)
     visit(page, server)

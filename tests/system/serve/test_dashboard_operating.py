@@ -123,6 +123,7 @@ def test_the_question_says_that_a_new_holdout_drops_the_comparison(page: Page, s
     page.get_by_test_id("save").click()
     expect(question).to_contain_text("The comparison of what learning gains begins anew")
     page.get_by_role("button", name="Cancel").click()
+    page.locator("#edit-control").select_option("")
     page.locator("#edit-holdout").fill("")
     page.get_by_test_id("save").click()
     expect(question).to_contain_text("The comparison of what learning gains ends")
@@ -139,9 +140,10 @@ def test_a_refusal_of_a_change_is_told(unchecked_page: Page, server: Server) -> 
     visit(page, server)
     page.get_by_test_id("manage").click()
     page.locator("#edit-floor").fill("50")
-    page.locator("#edit-default").fill("0")
+    page.locator("#edit-wait").fill("5000")
+    page.locator("#edit [name=unit]").select_option("86400")
     confirm(page, "save")
-    expect(page.get_by_test_id("manage-error")).to_contain_text("Give a reward_wait too")
+    expect(page.get_by_test_id("manage-error")).to_contain_text("reward_wait must be a number")
     assert get(server, "layout")["floor"] == 0
     expect(page.locator("#edit-floor")).to_have_value("50")  # nothing that was written is lost
 
@@ -170,3 +172,32 @@ def test_the_gain_counts_silence_as_the_default(page: Page, server: Server) -> N
         page.reload()
         expect(page.get_by_test_id("gain")).to_have_text(words)
         page.unroute_all()
+
+
+def test_what_is_wrong_with_settings_is_told_at_the_field(page: Page, server: Server) -> None:
+    settings = {"reward_wait": 60, "default_outcome": 0}
+    post(server, "/experiments", {"name": "layout", "arms": ["blue", "green", "red"], **settings})
+    visit(page, server)
+    page.get_by_test_id("manage").click()
+    told = page.get_by_test_id("field-error")
+    for field, value, words in (
+        ("#edit-default", "2", "An outcome lies between 0 and 1."),
+        ("#edit-default", "", "It cannot be taken away while the experiment runs. Give another outcome."),
+        ("#edit-wait", "", "This is used when the wait ends. Say above how long to wait."),
+        ("#edit-floor", "40", "With 3 options it can be at most 33%."),
+    ):
+        before = page.locator(field).input_value()
+        page.locator(field).fill(value)
+        page.get_by_test_id("save").click()
+        expect(told).to_have_text(words)
+        wrong = "#edit-default" if field == "#edit-wait" else field
+        expect(page.locator(wrong)).to_be_focused()
+        expect(page.locator(wrong)).to_have_attribute("aria-invalid", "true")
+        page.locator(field).fill(before)
+    page.locator("#edit-control").select_option("blue")
+    page.get_by_test_id("save").click()
+    expect(told).to_have_text("Say how many decisions to hold out, or let them show all options alike.")
+    page.locator("#edit-holdout").fill("10")
+    confirm(page, "save")
+    expect(page.get_by_test_id("about")).to_contain_text("10% of the decisions are held out.")
+    expect(told).to_have_count(0)

@@ -2,7 +2,7 @@
 
 import { byId, el, write } from "/static/dom.js";
 import { colour, dash, paint } from "/static/colours.js";
-import { percent } from "/static/words.js";
+import { axisWords, percent } from "/static/words.js";
 
 const HEIGHT = 260;
 const BURST = 10; // seconds. The chart of a shorter history counts decisions instead of time
@@ -51,7 +51,7 @@ function build(byTime, lines, data) {
     cursor: { y: false, drag: { x: true, y: false }, points: { size: 7 } },
     scales: { x: { time: byTime }, y: { range: (_, __, highest) => [0, Math.min(1, Math.ceil(highest * 10 + 0.3) / 10)] } },
     axes: [
-      { ...axis, font, space: 70 },
+      { ...axis, font, space: 90, ...(byTime ? { values: (_, ticks, __, ___, step) => axisWords(ticks, step) } : {}) },
       { ...axis, font, size: 46, values: (_, ticks) => ticks.map((tick) => `${Math.round(100 * tick)}%`) },
     ],
     series: [{}, ...lines.map(({ name }) => ({ stroke: () => paint(name), dash: dash(name), width: 2, points: { show: false } }))],

@@ -4,11 +4,22 @@ const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const FOUR_DIGITS = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
 const THREE_DIGITS = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 const MOMENT = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "short" });
+const DAY = new Intl.DateTimeFormat("en", { dateStyle: "medium" });
+const CLOCK = new Intl.DateTimeFormat("en", { timeStyle: "short" });
 const TIME = new Intl.DateTimeFormat("en", { timeStyle: "medium" });
 
 export const count = (value) => WHOLE.format(value);
 export const moment = (iso) => MOMENT.format(new Date(iso));
 export const timeOfDay = (date) => TIME.format(date);
+
+/** Moments along an axis, in seconds. A new day is named once. */
+export function axisWords(moments, step) {
+  const dates = moments.map((moment) => new Date(moment * 1000));
+  const days = dates.map((date) => DAY.format(date));
+  if (step >= 86400) return days;
+  const clock = step < 60 ? TIME : CLOCK;
+  return dates.map((date, index) => (days[index] === days[index - 1] ? clock.format(date) : `${clock.format(date)}\n${days[index]}`));
+}
 
 export function plural(value, one, many = `${one}s`) {
   return `${count(value)} ${value === 1 ? one : many}`;
