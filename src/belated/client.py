@@ -508,7 +508,7 @@ class Client:
         """Make no more decisions. Outcomes can still be told."""
         return self._run(self._flows.close_experiment(name))
 
-    def operate(self, name: str, action: str, **settings: Any) -> dict[str, Any]:
+    def operate(self, name: str, action: str, /, **settings: Any) -> dict[str, Any]:
         """Pause, resume, freeze (arm=), unfreeze, end (winner=) or edit (floor=, ...) an experiment."""
         return self._run(self._flows.operate(name, action, settings))
 
@@ -672,7 +672,7 @@ class AsyncClient:
         """As `Client.close_experiment`."""
         return await self._run(self._flows.close_experiment(name))
 
-    async def operate(self, name: str, action: str, **settings: Any) -> dict[str, Any]:
+    async def operate(self, name: str, action: str, /, **settings: Any) -> dict[str, Any]:
         """As `Client.operate`."""
         return await self._run(self._flows.operate(name, action, settings))
 

@@ -120,3 +120,14 @@ def test_every_method_of_the_client_is_in_its_document() -> None:
 
 def test_the_version_is_in_the_changelog() -> None:
     assert f"## {belated.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_guides_of_the_same_experiment_have_subjects_of_their_own() -> None:
+    """Who follows one after the other would be told that an outcome is a duplicate."""
+    subject = re.compile(r"(?:subject|targeting_?key)\W{1,5}([a-z]+-\d+)", re.IGNORECASE)
+    first, second = (
+        set(subject.findall((ROOT / "docs" / name).read_text())) for name in ("service.md", "openfeature.md")
+    )
+    assert first
+    assert second
+    assert not first & second

@@ -62,6 +62,14 @@ def said_of(type_: Any, body: Any) -> str | None:
             *(Settings, {**GOOD, "values": {"a": True, "b": [1], "c": False}}),
             "values.b must be a string or true or false or a number or an object, got [1]",
         ),
+        (Settings, {**GOOD, "tuning": "means"}, 'tuning must be an object such as {"name":"means"}, got "means"'),
+        (Settings, {**GOOD, "tuning": "bold"}, 'tuning must be an object, got "bold"'),
+        (Feedback, {"outcome": 1}, "unknown field outcome. Did you mean reward, or loss if lower is better?"),
+        (
+            *(BatchOfFeedback, {"reports": [{"decision_id": "x", "value": 1}]}),
+            "unknown field reports[0].value. Did you mean reward, or loss if lower is better?",
+        ),
+        (Settings, {**GOOD, "value": 1}, "unknown field value. Did you mean values?"),
         (Settings, {**GOOD, "values": [1]}, "values must be an object, got [1]"),
         (
             *(Settings, {**GOOD, "parts": {"a": {}, "b": {}, "c": {"lowest": "0"}}}),

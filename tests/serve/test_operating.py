@@ -14,6 +14,8 @@ from belated.serve.domain.operating import Edit, Operation, Policy
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import Settings
 from belated.serve.engine.requests import Ask, ChangeArms, Close, Create, Operate
+from belated.serve.domain.settings import OutcomeChoice, Settings
+from belated.serve.engine.requests import Ask, ChangeArms, Create, Operate
 from belated.serve.service.descriptions import ExperimentView
 from belated.serve.service.findings import ShowView
 from belated.serve.service.views import totals, view
@@ -295,6 +297,46 @@ def test_the_gain_is_the_difference_of_the_groups(tmp_path: Path) -> None:
     assert again.decisions == 50
     assert operate(driven, "edited", holdout=0) is True
     assert shown(driven).holdout is None
+
+
+@pytest.mark.parametrize(("better", "success"), [("higher", 1.0), ("lower", 0.0)])
+def test_the_averages_of_the_groups_count_silence_as_the_default(tmp_path: Path, better: Any, success: float) -> None:
+    """If only successes are reported, both groups would look perfect, and learning would gain nothing."""
+    driven, failure, word = Driven(tmp_path), 1 - success, "reward" if better == "higher" else "loss"
+    outcome = OutcomeChoice(0, 1, better)
+    driven.create(outcome=outcome, reward_wait=86_400.0, default_outcome=failure, holdout=0.2, control="a")
+    generator = np.random.default_rng(1)
+    for _ in range(30):
+        for one in driven.decide(size=20):
+            if generator.random() < (0.5 if one.arm == "b" else 0.1):
+                assert driven.tell(one, success, word=word) == "applied"
+    found = shown(driven).holdout
+    assert found is not None
+    pairs = [(one.decision.policy, one.outcome) for one in driven.decisions()]
+    learner, held_out = (
+        np.mean([failure if outcome is None else outcome.value for group, outcome in pairs if group == wanted])
+        for wanted in (None, Policy.HOLDOUT)
+    )
+    assert (found.learner, found.held_out) == (pytest.approx(learner), pytest.approx(held_out))
+    assert found.gain == pytest.approx(abs(learner - held_out))
+    assert found.gain > 0.2
+    groups = driven[HERE].operations.groups
+    assert groups is not None
+    [one] = groups.verdict().comparisons  # the interval is that of the verdict, as before
+    assert sorted((abs(found.low or 0), abs(found.high or 0))) == sorted((abs(one.low), abs(one.high)))
+    assert (found.low or 0) <= found.gain <= (found.high or 0)
+
+
+def test_a_gain_of_nothing_is_zero(tmp_path: Path) -> None:
+    """Neither -0.0 nor what rounding leaves."""
+    driven = Driven(tmp_path)
+    driven.create(holdout=0.5)
+    assert [shown(driven).holdout.learner, shown(driven).holdout.gain] == [None, None]  # type: ignore[union-attr]
+    for one in driven.decide(size=200):
+        driven.tell(one, 0.7)
+    found = shown(driven).holdout
+    assert found is not None
+    assert str(found.gain) == "0.0"
 
 
 def test_settings_change_while_it_runs(tmp_path: Path) -> None:

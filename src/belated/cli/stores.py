@@ -7,12 +7,14 @@ import typer
 from rich.text import Text
 
 from belated.cli.application import app, console
-from belated.cli.store_option import STORE, Store, StoreFile, existing, require_extra
+from belated.cli.store_option import STORE, Store, StoreFile, existing, is_missing, require_extra
 from belated.progress import Progress, while_busy
 
 if TYPE_CHECKING:
     from belated.serve.store.journal import Base
     from belated.serve.store.verify import VerifyResult
+
+NEW_FILE = "there was no such file. This is a new and empty store"
 
 
 @app.command()
@@ -21,8 +23,10 @@ def migrate(store: Store = STORE) -> None:
     require_extra()
     from belated.serve.store import opening as stores  # noqa: PLC0415
 
-    steps = 0
-    for steps, step in enumerate(stores.migrate(store), 1):  # noqa: B007
+    steps, is_new = 0, is_missing(store)
+    for steps, step in enumerate(stores.migrate(store), 1):
+        if steps == 1 and is_new:
+            console.print(f"{stores.shown(store)}: {NEW_FILE}", soft_wrap=True, highlight=False)
         console.print(f"{stores.shown(store)}: {step}", soft_wrap=True, highlight=False)
     if not steps:
         console.print(f"{stores.shown(store)}: nothing to do", soft_wrap=True, highlight=False)

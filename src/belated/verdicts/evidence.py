@@ -159,7 +159,7 @@ class Evidence:
     def _begin_block(self, position: int, reference: list[float]) -> None:
         known, totals = self.known, self.totals
         if self.assumed is not None:
-            waiting = self._open_by_arm()
+            waiting = self.open_by_arm()
             known = [n + more for n, more in zip(known, waiting, strict=True)]
             totals = [total + self.assumed * more for total, more in zip(totals, waiting, strict=True)]
         means = [(HALF + total) / (ONE + n) for total, n in zip(totals, known, strict=True)]
@@ -167,7 +167,8 @@ class Evidence:
         self.blocks.append(new_block(position, self.reports, centre, means, reference or [0.0] * self.n_arms))
         self.is_changed = False
 
-    def _open_by_arm(self) -> list[int]:
+    def open_by_arm(self) -> list[int]:
+        """How many decisions of each arm have no outcome."""
         counts = [0] * self.n_arms
         for block in self.blocks:
             for arm, n in enumerate(block.open):

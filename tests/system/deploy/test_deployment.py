@@ -70,7 +70,7 @@ def test_the_dashboard_moves(machine: Machine) -> None:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page()
         page.goto(f"{machine.url}/experiments/demo")
-        page.get_by_label("Admin key").fill(machine.variable("BELATED_KEY"))
+        page.get_by_label("Access key").fill(machine.variable("BELATED_KEY"))
         page.keyboard.press("Enter")
         expect(page.get_by_test_id("connection")).to_have_text("Live", timeout=PAGE_TIMEOUT * 1000)
         shown = page.get_by_test_id("decisions").inner_text()

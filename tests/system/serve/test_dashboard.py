@@ -117,6 +117,43 @@ def test_a_refusal_is_told_next_to_the_form(unchecked_page: Page, server: Server
     expect(unchecked_page.get_by_role("button", name="Create experiment")).to_be_enabled()
 
 
+def test_what_is_wrong_is_told_at_its_field_in_the_words_of_the_form(page: Page, server: Server) -> None:
+    page.goto(server.url)
+    fields = {"Name": "my layout", "Option 1": "blue", "Option 2": "blue", "Largest possible": "-1"}
+    fields |= {"If none has come by then": "5", "Show every option to at least": "50"}
+    for label, value in fields.items():
+        page.get_by_label(label).fill(value)
+    page.get_by_role("button", name="Add another option").click()
+    page.get_by_label("Option 3").fill("green")
+    told = page.get_by_test_id("field-error")
+    for label, mended, words in (
+        ("Name", "layout", "begin with a letter or digit, such as my-layout."),
+        ("Option 2", "red", "There is an option “blue” already."),
+        ("Largest possible", "1", "This has to be more than the smallest possible outcome."),
+        ("If none has come by then", "", "This is used when the wait ends. Say above how long to wait."),
+        ("Show every option to at least", "5", "With 3 options it can be at most 33%."),
+    ):
+        page.get_by_role("button", name="Create experiment").click()
+        expect(told).to_contain_text(words)
+        expect(page.get_by_label(label)).to_be_focused()
+        page.get_by_label(label).fill(mended)
+    page.get_by_role("button", name="Create experiment").click()
+    page.wait_for_url("**/experiments/layout")
+    assert get(server, "layout")["floor"] == 0.05
+
+
+def test_times_of_the_chart_are_those_of_the_page(page: Page, server: Server) -> None:
+    page.goto(server.url)
+    script = """async ([moments, step]) => (await import("/static/words.js")).axisWords(moments, step)"""
+    noon = page.evaluate("Date.parse('2026-11-19T12:00:00') / 1000")  # local time
+    hours = [noon + 8 * 3600 * turn for turn in range(3)]
+    shown = [one.replace("\u202f", " ") for one in page.evaluate(script, [hours, 8 * 3600])]
+    assert shown == ["12:00 PM\nNov 19, 2026", "8:00 PM", "4:00 AM\nNov 20, 2026"]
+    assert page.evaluate(script, [[noon], 86_400]) == ["Nov 19, 2026"]
+    [seconds] = page.evaluate(script, [[noon + 5], 5])
+    assert seconds.replace("\u202f", " ") == "12:00:05 PM\nNov 19, 2026"
+
+
 def test_a_decision_and_its_late_report_show_without_a_reload(page: Page, server: Server) -> None:
     create(server)
     visit(page, server)
@@ -197,10 +234,31 @@ def test_options_are_managed_and_the_experiment_closed(page: Page, server: Serve
     expect(page.get_by_role("row", name="blue")).to_contain_text("Retired")
     assert [arm["active"] for arm in get(server, "layout")["arms"]] == [False, True, True]
     page.get_by_test_id("close").click()
+    expect(page.locator("#question")).to_contain_text("It will refuse every request for a decision from then on.")
+    expect(page.locator("#question")).to_contain_text("To show the winner to all, cancel and end the experiment")
     page.get_by_test_id("yes").click()
     expect(page.get_by_test_id("state")).to_have_text("Closed")
     expect(page.get_by_test_id("close")).to_be_hidden()
     assert get(server, "layout")["closed_at"] is not None
+
+
+def test_the_chart_ends_with_what_the_bars_show(page: Page, server: Server) -> None:
+    """The history is thinned out, and its last point may be from before many outcomes."""
+    create(server)
+    made = [decide(server) for _ in range(3)] + post(server, "/experiments/layout/decisions/batch", {"size": 60})[
+        "decisions"
+    ]
+    for one in made:
+        report(server, one, float(one["arm"] == "green"))
+    said = get(server, "layout")
+    assert abs(said["arms"][1]["probability"] - said["history"]["probabilities"][1][-1]) > 0.2
+    visit(page, server)
+    for arm in said["arms"]:
+        shown = page.get_by_test_id(f"probability-{arm['name']}").inner_text()
+        expect(page.locator("#history-legend li").filter(has_text=arm["name"]).locator(".value")).to_have_text(shown)
+    post(server, "/experiments/layout/close")
+    expect(page.locator("#bars-title")).to_have_text("If it made one more decision")  # outcomes go on moving it
+    expect(page.get_by_test_id("favourite")).to_contain_text("One more decision would choose it with probability")
 
 
 def test_what_others_retire_and_close_is_shown(page: Page, server: Server) -> None:
@@ -387,7 +445,7 @@ def test_a_server_with_keys_is_asked_with_one(unchecked_page: Page, server: Serv
     page.route("**/v1/**", guard)
     page.goto(f"{server.url}/experiments/layout")
     for key in ("wrong", "right"):
-        page.get_by_label("Admin key").fill(key)
+        page.get_by_label("Access key").fill(key)
         page.keyboard.press("Enter")
         if key == "wrong":
             expect(page.get_by_role("alert").filter(has_text="did not accept")).to_be_visible()
@@ -402,6 +460,33 @@ def test_a_server_with_keys_is_asked_with_one(unchecked_page: Page, server: Serv
     exported = httpx.get(address).content
     assert Path(download.value.path()).read_bytes() == exported
     assert exported
+
+
+def test_a_key_that_may_only_read_sees_no_forms(unchecked_page: Page, server: Server) -> None:
+    create(server)
+    keys = {}
+    for scope in ("admin", "read"):
+        headers = {"Authorization": f"Bearer {keys['admin']}"} if keys else {}
+        made = httpx.post(f"{server.url}/v1/keys", json={"scopes": [scope]}, headers=headers)
+        keys[scope] = made.raise_for_status().json()["key"]
+    page = unchecked_page
+    for scope in ("read", "admin"):
+        for path, forms in (("/", ["#create"]), ("/experiments/layout", ["#changes", "#end", "#edit"])):
+            page.goto(server.url + path)
+            if path == "/":
+                expect(page.locator("dialog")).to_contain_text("To look, the scope read is enough.")
+                page.get_by_label("Access key").fill(keys[scope])
+                page.keyboard.press("Enter")
+            expect(page.get_by_test_id("connection")).to_have_text("Live")
+            unfold(page)
+            for form in forms:
+                expect(page.locator(form)).to_be_visible(visible=scope == "admin")
+            expect(page.get_by_test_id("only-reading")).to_be_visible(visible=scope == "read")
+        if scope == "read":
+            expect(page.get_by_test_id("events")).to_contain_text("created")
+            expect(page.get_by_test_id("only-reading")).to_contain_text("The key of this tab may not change this")
+            page.get_by_test_id("other-key").click()
+            expect(page.get_by_label("Access key")).to_be_visible()
 
 
 def test_a_key_that_the_server_does_not_need_any_more_is_dropped(unchecked_page: Page, server: Server) -> None:

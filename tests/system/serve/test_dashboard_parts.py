@@ -85,6 +85,23 @@ def test_the_parts_of_each_option_are_shown(page: Page, server: Server) -> None:
     expect(page.get_by_test_id("part-small-quality")).to_have_text("3.000 (2 reports)")
 
 
+def test_parts_that_came_count_when_the_wait_ends(page: Page, server: Server) -> None:
+    """A decision that lacks one part has not ended without a report."""
+    new(server, parts=PARTS, reward_wait=0.5)
+    for _ in range(3):
+        one = decide(server, "models")
+        post(server, f"/decisions/{one['decision_id']}/feedback", {"parts": {"cost": 0.0}})
+    visit(page, server, "models")
+    expect(page.get_by_test_id("expired")).to_have_text("3")
+    expect(page.get_by_test_id("share-never")).to_have_text("100%")
+    words = "of the finished decisions ended with defaults for what was missing."
+    expect(page.get_by_test_id("share-never-words")).to_have_text(words)
+    assert get(server, "models")["arms"][0]["mean"] == 0.625  # 0.75 * 0.5 + 0.25, and silence is 0.375
+    about = page.get_by_test_id("about")
+    expect(about).to_contain_text("Until its wait ends or all parts have come, it counts as 0.375.")
+    expect(about).to_contain_text("When the wait ends, missing parts count as their defaults.")
+
+
 def test_an_experiment_without_parts_shows_none(page: Page, server: Server) -> None:
     new(server)
     visit(page, server, "models")

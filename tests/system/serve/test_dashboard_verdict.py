@@ -50,7 +50,9 @@ def test_the_page_says_which_option_is_better_and_that_one_may_stop(page: Page, 
     sure = page.get_by_test_id("sure")
     expect(sure).to_contain_text("% sure, whenever you look. Its average is better than that of")
     expect(sure).to_contain_text("7 decisions are still open. What is said here counts them at their worst.")
-    expect(page.get_by_test_id("next")).to_have_text("You may stop now. Close the experiment and show green.")
+    expect(page.get_by_test_id("next")).to_have_text(
+        "You may stop now. Under Manage, end the experiment with green as the winner. Then every decision shows it."
+    )
     post(server, "/experiments/layout/close")
     expect(page.get_by_test_id("next")).to_have_text("From now on show green.")
     expect(page.get_by_test_id("headline")).to_have_text("green is better than blue and red.")

@@ -31,6 +31,9 @@ def test_a_client_operates_an_experiment(tmp_path: Path) -> None:
         assert (edited["floor"], edited["reward_wait"], edited["description"]) == (0.2, 30, "the colour")
         with pytest.raises(ServiceError, match=r"from 0 to 0\.5, got 0\.5000001"):
             client.operate("page", "edit", floor=0.5000001)
+        for setting in ("name", "action", "self"):  # words that the method knows in another sense
+            with pytest.raises(ServiceError, match=f"unknown field {setting}. Known are reward_wait"):
+                client.operate("page", "edit", **{setting: "x"})
         with pytest.raises(InvalidInput, match=r"pause, resume, freeze, unfreeze, end, edit, got 'stop'"):
             client.operate("page", "stop")
         assert client.operate("page", "end", winner="green")["state"] == "ended"

@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from belated import cli
+from belated.cli.stores import NEW_FILE
 from belated.errors import BelatedError, StoreError
 from belated.serve.domain import fold
 from belated.serve.domain.entries import Entry, EntryKind
@@ -166,7 +167,9 @@ def test_a_database_gets_its_tables_from_migrate_and_only_from_there(bare: str) 
 
 def test_a_file_may_be_made_by_migrate_too(tmp_path: Path) -> None:
     path = tmp_path / "new.db"
-    assert run("migrate", "--store", str(path)).splitlines() == [f"{path}: {step}" for step in FILE_STEPS]
+    said = [NEW_FILE, *FILE_STEPS]  # a wrong name must show
+    assert run("migrate", "--store", str(path)).splitlines() == [f"{path}: {step}" for step in said]
+    assert run("migrate", "--store", str(path)) == f"{path}: nothing to do\n"
     with closing(SQLiteJournal(path)) as journal, closing(SQLiteJournal(tmp_path / "other.db")) as other:
         schema = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name"
         assert journal._rows(schema) == other._rows(schema)

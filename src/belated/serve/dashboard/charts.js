@@ -2,28 +2,35 @@
 
 import { byId, el, write } from "/static/dom.js";
 import { colour, dash, paint } from "/static/colours.js";
-import { percent } from "/static/words.js";
+import { axisWords, percent } from "/static/words.js";
 
 const HEIGHT = 260;
 const BURST = 10; // seconds. The chart of a shorter history counts decisions instead of time
 let chart = null;
 let shape = ""; // what the chart was built for. New data of the same shape only moves the lines
 
-export function showHistory({ drawn, retired, others }, { arms, history }) {
+export function showHistory({ drawn, retired, others, rest }, { arms, history, decisions }) {
   const isEmpty = history.at.length < 2 || drawn.length === 0;
   byId("history-figure").hidden = isEmpty;
   if (isEmpty) return;
   const byTime = history.at.at(-1) - history.at[0] >= BURST;
   const rows = new Map(arms.map((arm, index) => [arm.name, history.probabilities[index]]));
-  const lines = [...drawn, ...retired].map(({ name }) => ({ name, values: rows.get(name) }));
+  const lines = [...drawn, ...retired].map(({ name, probability }) => ({ name, values: [...rows.get(name), probability] }));
   const hidden = [...others.map(({ name }) => rows.get(name)), history.others].filter((row) => row !== null);
-  if (others.length > 0) lines.push({ name: "Others", values: sumOf(hidden) });
-  const data = [byTime ? history.at : history.round, ...lines.map((line) => line.values)];
+  const present = others.reduce((sum, arm) => sum + arm.probability, rest?.probability ?? 0);
+  if (others.length > 0) lines.push({ name: "Others", values: [...sumOf(hidden), present] });
+  const data = [withNow(byTime ? history.at : history.round, byTime ? 0 : decisions + 1), ...lines.map((line) => line.values)];
   const wanted = JSON.stringify([byTime, lines.map(({ name }) => name)]);
   if (wanted !== shape) build(byTime, lines, data);
   else chart.setData(data);
   shape = wanted;
   writeLegend();
+}
+
+/** The history is thinned out, so its last point is not new. The chart ends with the present, as the bars have it. */
+function withNow(moments, next) {
+  const last = moments.at(-1);
+  return [...moments, Math.max(next, last + (last - moments[0]) / 500)];
 }
 
 function sumOf(rows) {
@@ -44,7 +51,7 @@ function build(byTime, lines, data) {
     cursor: { y: false, drag: { x: true, y: false }, points: { size: 7 } },
     scales: { x: { time: byTime }, y: { range: (_, __, highest) => [0, Math.min(1, Math.ceil(highest * 10 + 0.3) / 10)] } },
     axes: [
-      { ...axis, font, space: 70 },
+      { ...axis, font, space: 90, ...(byTime ? { values: (_, ticks, __, ___, step) => axisWords(ticks, step) } : {}) },
       { ...axis, font, size: 46, values: (_, ticks) => ticks.map((tick) => `${Math.round(100 * tick)}%`) },
     ],
     series: [{}, ...lines.map(({ name }) => ({ stroke: () => paint(name), dash: dash(name), width: 2, points: { show: false } }))],

@@ -1,11 +1,13 @@
 // The form that creates an experiment.
 
 import { byId, el, write } from "/static/dom.js";
+import { defaultChecks, isFine, nameChecks, numberIn, optionChecks, shareChecks } from "/static/fields.js";
 import { addPart, partsIn } from "/static/new-parts.js";
-import { post } from "/static/server.js";
+import { post, prepareOtherKey } from "/static/server.js";
 
 export function prepareForm() {
   const form = byId("create");
+  prepareOtherKey(byId("other-key"));
   byId("add-option").addEventListener("click", () => addOption().focus());
   byId("add-part").addEventListener("click", () => addPart().focus());
   addOption();
@@ -37,15 +39,11 @@ function offerControls(form) {
 
 const namesIn = (said) => said.getAll("arm").map((arm) => arm.trim()).filter((arm) => arm !== "");
 
-function numberOrNull(text) {
-  return text.trim() === "" ? null : Number(text);
-}
-
 /** What is said of outcomes that are one number. */
-function outcomeIn(said) {
+function outcomeIn(said, form) {
   return {
     outcome: { lowest: Number(said.get("lowest")), highest: Number(said.get("highest")), better: said.get("better") },
-    default_outcome: numberOrNull(said.get("default_outcome")),
+    default_outcome: numberIn(form.elements.default_outcome),
     ...(said.get("several") === "" ? {} : { several: said.get("several") }),
   };
 }
@@ -53,11 +51,11 @@ function outcomeIn(said) {
 /** The form as the API takes it. */
 function described(form) {
   const said = new FormData(form);
-  const wait = numberOrNull(said.get("wait"));
+  const wait = numberIn(form.elements.wait);
   return {
     name: said.get("name").trim(),
     arms: namesIn(said),
-    ...(partsIn() ?? outcomeIn(said)),
+    ...(partsIn() ?? outcomeIn(said, form)),
     tuning: { name: said.get("tuning") },
     reward_wait: wait === null ? null : wait * Number(said.get("unit")),
     ...(said.get("description").trim() && { description: said.get("description").trim() }),
@@ -67,9 +65,29 @@ function described(form) {
   };
 }
 
+/** What the server would refuse, before it is asked. */
+function checksOf(form) {
+  const { elements } = form;
+  const [lowest, highest] = [Number(elements.lowest.value), Number(elements.highest.value)];
+  const ofNumber = [[elements.highest, lowest >= highest, "This has to be more than the smallest possible outcome."], ...defaultChecks(elements, { lowest, highest })];
+  const options = [...form.querySelectorAll("[name=arm]")];
+  const shares = shareChecks(elements, namesIn(new FormData(form)).length);
+  return [...nameChecks(elements.namedItem("name")), ...optionChecks(options), ...(partsIn() ? [] : ofNumber), ...shares];
+}
+
+function isReady(form) {
+  try {
+    return isFine(form, checksOf(form));
+  } catch (error) {
+    write(byId("create-error"), error.message); // of parts
+    return false;
+  }
+}
+
 async function create(form) {
   const button = form.querySelector("button.primary");
   write(byId("create-error"), "");
+  if (!isReady(form)) return;
   button.disabled = true; // so that a second click does not send it again
   try {
     const { name } = await post("/v1/experiments", described(form));

@@ -1,7 +1,7 @@
 // How late outcomes arrive, as histograms, tables and sentences.
 
 import { byId, el, part, showEach, writeTo, write } from "/static/dom.js";
-import { count, duration, percent, plural, shortDuration, total } from "/static/words.js";
+import { count, duration, madeOfParts, percent, plural, shortDuration, total } from "/static/words.js";
 
 export function showDelays(experiment) {
   showHistogram("delays", experiment.delays, "outcome");
@@ -12,11 +12,12 @@ export function showDelays(experiment) {
 }
 
 /** How many decisions ended without a report. With a default outcome they still have one. */
-function showNever({ reported, expired, late, reward_wait: wait, default_outcome: fallback }) {
+function showNever({ reported, expired, late, reward_wait: wait, default_outcome: fallback, parts }) {
   const ended = reported + expired;
   byId("never").hidden = wait === null;
   writeTo("share-never", ended === 0 ? "Not known yet." : percent((expired - late) / ended));
-  const what = fallback === null ? "never got an outcome" : `ended without a report and count as ${total(fallback)}`;
+  const silent = madeOfParts({ parts }) ? "ended with defaults for what was missing" : `ended without a report and count as ${total(fallback)}`;
+  const what = fallback === null ? "never got an outcome" : silent;
   writeTo("share-never-words", ended === 0 ? "No decision has ended." : `of the finished decisions ${what}.`);
 }
 

@@ -16,7 +16,7 @@ import { showReporting } from "/static/reporting.js";
 import { pathOf } from "/static/server.js";
 import { showStore } from "/static/store.js";
 import { showVerdict } from "/static/verdict.js";
-import { afterthoughts, count, favouriteWords, mixWords, moment, plural, rules, stateWord, total, tuning } from "/static/words.js";
+import { afterthoughts, count, favouriteWords, madeOfParts, mixWords, moment, plural, rules, stateWord, total, tuning } from "/static/words.js";
 
 const name = decodeURIComponent(location.pathname.split("/")[2]);
 
@@ -32,8 +32,8 @@ function show(experiment) {
   showArchive(experiment);
   const drawing = drawnArms(experiment);
   const isClosed = experiment.closed_at !== null;
-  write(byId("chosen-title"), isClosed ? "What was chosen at the end" : "What is chosen now");
-  write(byId("bars-title"), isClosed ? "For the last decisions" : "For the next decision");
+  write(byId("chosen-title"), isClosed ? "What learning would choose" : "What is chosen now");
+  write(byId("bars-title"), isClosed ? "If it made one more decision" : "For the next decision");
   writeTo("favourite", favouriteWords(learned));
   byId("deciding").hidden = isClosed && experiment.state !== "ended";
   showProbabilities(drawing);
@@ -79,7 +79,7 @@ function showSummary(experiment) {
 
 function expiredLabel({ default_outcome: fallback, parts }) {
   if (fallback === null) return "Ended without an outcome";
-  return Object.keys(parts).length > 0 ? "Ended with defaults for what was missing" : `No report, counts as ${total(fallback)}`;
+  return madeOfParts({ parts }) ? "Ended with defaults for what was missing" : `No report, counts as ${total(fallback)}`;
 }
 
 function showFailure(failure) {

@@ -4,7 +4,7 @@
 
 import { byId, write } from "/static/dom.js";
 import { patched } from "/static/patch.js";
-import { Problem, request } from "/static/server.js";
+import { Problem, request, showAllowed } from "/static/server.js";
 import { timeOfDay } from "/static/words.js";
 
 const FIRST_PAUSE = 500;
@@ -38,6 +38,7 @@ async function followOnce(livePath, show) {
   let silence;
   try {
     const stream = await request(`${livePath}?differences=true`, { signal: abort.signal });
+    showAllowed(stream);
     const reader = stream.body.pipeThrough(new TextDecoderStream()).getReader();
     let text = "";
     let current = null;

@@ -2,7 +2,7 @@
 
 import { byId, el, write } from "/static/dom.js";
 import { prepareOperating, showOperating } from "/static/operate.js";
-import { downloadWithKey, get, pathOf, post } from "/static/server.js";
+import { downloadWithKey, get, pathOf, post, prepareOtherKey } from "/static/server.js";
 
 let active = [];
 let current = null; // the experiment that is shown
@@ -27,8 +27,9 @@ export function prepareManaging(name, show) {
     change(`Retire “${option}”? It will no longer be chosen. Outcomes that arrive later still count.`, "Retire option", "/arms", { add: [], retire: [option] });
   });
   onSubmit("close", () => {
-    change(`Close “${name}”? It will make no more decisions. All data is kept.`, "Close experiment", "/close", {});
+    change(`Close “${name}”? It will refuse every request for a decision from then on. All data is kept. To show the winner to all, cancel and end the experiment instead.`, "Close experiment", "/close", {});
   });
+  prepareOtherKey(byId("other-key"));
   prepareOperating(name, onSubmit, change);
   byId("management").addEventListener("toggle", () => byId("management").open && current?.rest?.active && offerAll());
   for (const kind of ["csv", "parquet"]) {

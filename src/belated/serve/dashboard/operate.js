@@ -1,9 +1,13 @@
 // The forms that pause, freeze, end and edit the experiment.
 
 import { byId, el, write } from "/static/dom.js";
+import { defaultChecks, isFine, numberIn, shareChecks } from "/static/fields.js";
+import { plural } from "/static/words.js";
 
 const BEST = ""; // the value of "the best so far"
 let edited = null; // the settings that the form shows
+let shown = null; // the experiment, for the limits of its settings
+let compared = 0; // decisions in the comparison of what learning gains
 
 export function prepareOperating(name, onSubmit, change) {
   onSubmit("pause", (form) => {
@@ -20,16 +24,26 @@ export function prepareOperating(name, onSubmit, change) {
     change(`End “${name}”? From then on every decision shows ${named(option)}. This cannot be undone.`, "End experiment", "/end", option === BEST ? {} : { winner: option });
   });
   onSubmit("edit", (form) => {
+    if (!isFine(form, checksOf(form))) return;
     const body = changes(form);
     if (Object.keys(body).length === 0) return write(byId("manage-error"), "Nothing has changed.");
-    change(`Change the settings of “${name}”? The change holds from the next decision on.`, "Save settings", "/edit", body);
+    change(`Change the settings of “${name}”? The change holds from the next decision on.${droppedWords(body)}`, "Save settings", "/edit", body);
   });
+}
+
+/** What is lost with the old groups. A change of the holdout or its control begins the comparison anew. */
+function droppedWords({ holdout, control }) {
+  if (compared === 0 || (holdout === undefined && control === undefined)) return "";
+  const what = holdout === 0 ? "ends" : "begins anew";
+  return ` The comparison of what learning gains ${what}: ${plural(compared, "decision")} that it has so far will no longer count in it. What was learned stays.`;
 }
 
 const named = (option) => (option === BEST ? "the option that is the best so far" : `“${option}”`);
 
 export function showOperating(experiment, names) {
   const { state, closed_at: closed } = experiment;
+  shown = experiment;
+  compared = experiment.holdout?.decisions ?? 0;
   const pause = byId("pause");
   pause.dataset.state = state;
   write(byId("pause-button"), state === "paused" ? "Resume" : "Pause");
@@ -74,10 +88,20 @@ function showSettings(experiment) {
   elements.control.value = settings.control ?? BEST;
 }
 
+/** What the server would refuse, before it is asked. */
+function checksOf({ elements }) {
+  const { arms, rest, outcome, parts } = shown;
+  const isTaken = edited.default_outcome !== null && numberIn(elements.default_outcome) === null;
+  const ofDefault = [[elements.default_outcome, isTaken, "It cannot be taken away while the experiment runs. Give another outcome."], ...defaultChecks(elements, outcome)];
+  const isNamed = elements.control.value !== BEST && elements.control.value !== edited.control;
+  const options = arms.filter((arm) => arm.active).length + (rest?.active ?? 0);
+  return [...(Object.keys(parts).length > 0 ? [] : ofDefault), ...shareChecks(elements, options, isNamed)];
+}
+
 /** What differs between the form and the settings. */
 function changes(form) {
   const { elements } = form;
-  const number = (field) => (elements[field].value.trim() === "" ? null : Number(elements[field].value));
+  const number = (field) => numberIn(elements[field]);
   const wait = number("wait");
   const said = {
     description: elements.description.value.trim(),

@@ -21,7 +21,8 @@ const WORDS = {
 function asideWords({ aside, outcome }) {
   if (!aside) return "";
   const mean = aside.mean === null ? "" : ` The average of ${plural(aside.known, "outcome")} is ${average(aside.mean, outcome)}.`;
-  return `${plural(aside.decisions, "decision")} showed one option to all. They count as decisions and as open ones, and in nothing else.${mean}`;
+  const count = aside.decisions === 1 ? "It counts as a decision and, while it waits, as an open one," : "They count as decisions and, while they wait, as open ones,";
+  return `${plural(aside.decisions, "decision")} showed one option to all. ${count} and in nothing else.${mean}`;
 }
 
 export function showEvents({ events }) {

@@ -13,6 +13,19 @@ export class Problem extends Error {
   }
 }
 
+/** Hide what the key may not do. The server says it with each stream. */
+export function showAllowed(response) {
+  const scopes = response.headers.get("Belated-Scopes");
+  document.body.dataset.mayChange = String(scopes === null || scopes.split(" ").includes("admin"));
+}
+
+export function prepareOtherKey(button) {
+  button.addEventListener("click", () => {
+    sessionStorage.removeItem(STORED);
+    location.reload(); // the page asks for another
+  });
+}
+
 export const hasKey = () => sessionStorage.getItem(STORED) !== null;
 export const pathOf = (name) => `/v1/experiments/${encodeURIComponent(name)}`;
 
@@ -67,8 +80,8 @@ function askForKey(wasRefused) {
     "form",
     { class: "key" },
     el("h1", {}, "This server needs a key"),
-    el("p", {}, "Paste an admin key of this server. Only this tab keeps it, and forgets it when you close it."),
-    el("label", { for: "key-field" }, "Admin key"),
+    el("p", {}, "Paste an access key of this server. To look, the scope read is enough. To create or change experiments, it has to be admin. Only this tab keeps the key, and forgets it when you close it."),
+    el("label", { for: "key-field" }, "Access key"),
     field,
     el("p", { class: "error", role: "alert" }, wasRefused ? "The server did not accept that key." : ""),
     el("button", { class: "primary" }, "Continue"),

@@ -85,7 +85,7 @@ function goOnWords({ verdict, arms }) {
 /** What to do. */
 function nextWords(experiment) {
   const { verdict, show, closed_at: closed } = experiment;
-  if (closed === null) return verdict.decided ? `You may stop now. Close the experiment and show ${shortened(verdict.better)}.` : goOnWords(experiment);
+  if (closed === null) return verdict.decided ? `You may stop now. Under Manage, end the experiment with ${shortened(verdict.better)} as the winner. Then every decision shows it.` : goOnWords(experiment);
   if (show === null) return "";
   const name = shortened(show.name);
   if (show.decided || verdict.leader === null) return `From now on show ${name}.`;

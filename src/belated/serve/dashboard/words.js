@@ -4,11 +4,22 @@ const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const FOUR_DIGITS = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
 const THREE_DIGITS = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 const MOMENT = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "short" });
+const DAY = new Intl.DateTimeFormat("en", { dateStyle: "medium" });
+const CLOCK = new Intl.DateTimeFormat("en", { timeStyle: "short" });
 const TIME = new Intl.DateTimeFormat("en", { timeStyle: "medium" });
 
 export const count = (value) => WHOLE.format(value);
 export const moment = (iso) => MOMENT.format(new Date(iso));
 export const timeOfDay = (date) => TIME.format(date);
+
+/** Moments along an axis, in seconds. A new day is named once. */
+export function axisWords(moments, step) {
+  const dates = moments.map((moment) => new Date(moment * 1000));
+  const days = dates.map((date) => DAY.format(date));
+  if (step >= 86400) return days;
+  const clock = step < 60 ? TIME : CLOCK;
+  return dates.map((date, index) => (days[index] === days[index - 1] ? clock.format(date) : `${clock.format(date)}\n${days[index]}`));
+}
 
 export function plural(value, one, many = `${one}s`) {
   return `${count(value)} ${value === 1 ? one : many}`;
@@ -34,7 +45,8 @@ export function roughly(value) {
 /** An average outcome, to a thousandth of the range. */
 export function average(value, outcome) {
   const digits = Math.max(0, Math.min(12, 3 - Math.floor(Math.log10(outcome.highest - outcome.lowest) + 1e-9)));
-  return value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  const rounded = Number(value.toFixed(digits)) + 0; // -0 becomes 0
+  return rounded.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
 const UNITS = [
@@ -98,6 +110,7 @@ export function rules({ outcome, reward_wait: wait, default_outcome: fallback, p
   if (wait === null) return `${range} There is no limit on the wait for an outcome.`;
   const waits = `${range} Each decision waits ${duration(wait)} for its outcome.`;
   if (fallback === null) return `${waits} After that, the decision ends without one.`;
+  if (names.length > 0) return `${waits} ${provisional ? `Until its wait ends or all parts have come, it counts as ${total(fallback)}. ` : ""}When the wait ends, missing parts count as their defaults.`;
   return `${waits} ${provisional ? "Until it comes" : "After that"}, a missing outcome counts as ${total(fallback)}.`;
 }
 
@@ -130,9 +143,12 @@ export function favouriteWords(experiment) {
   if (!first) return closed ? "No option was clearly preferred." : "No option is clearly preferred yet.";
   const isLater = Math.abs(first.share * decisions - first.chosen) > 0.5; // it joined later, or was away
   const all = isLater ? "the decisions that it took part in" : "all decisions";
-  const now = closed ? "At the end it was chosen" : "The next decision chooses it";
+  const now = closed ? "One more decision would choose it" : "The next decision chooses it";
   return `${shortened(first.name)} was chosen in ${percent(first.share)} of ${all}. ${now} with probability ${percent(first.probability)}.`;
 }
+
+/** Whether outcomes are made of parts. Those that have come count, also if others are missing. */
+export const madeOfParts = ({ parts }) => Object.keys(parts ?? {}).length > 0;
 
 /** How many outcomes came late or were corrected. */
 export function afterthoughts({ late, amended }) {

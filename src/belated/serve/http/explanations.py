@@ -15,6 +15,7 @@ STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+)\]|\[(\.{3})\]")
 FIELD: Final = re.compile(r"Object (missing required|contains unknown) field `(.*?)`")
 LONGEST: Final = 80  # characters of a value
 CUT: Final = "..."
+OUTCOMES: Final = ("outcome", "value", "score", "result")  # what callers may take for the name of a reward
 DOCUMENTED: Final = "See /docs for what is allowed."
 
 
@@ -88,6 +89,8 @@ def sentence(said: str, path: str, value: Any, type_: inspect.Type) -> str:
     if field[1] == "missing required":
         return f"{prefix}{field[2]} is missing"
     known = [one.encode_name for one in type_.fields] if isinstance(type_, inspect.StructType) else []
+    if field[2] in OUTCOMES and "reward" in known:
+        return f"unknown field {prefix}{field[2]}. Did you mean reward, or loss if lower is better?"
     near = closest(field[2], known, n=1, cutoff=0.6) if len(field[2]) <= LONGEST else []
     hint = f"Did you mean {near[0]}?" if near else f"Known are {', '.join(known)}" if known else "It takes none"
     return f"unknown field {prefix}{cut(field[2])}. {hint}"
@@ -115,8 +118,16 @@ def described(type_: inspect.Type, value: Any) -> str:
         case inspect.DictType(min_length=least, max_length=most):
             words = f"an object{sized(least, most, 'field')}"
         case _:
-            words = "an object"
+            words = f"an object{example(type_, value)}"
     return words
+
+
+def example(type_: inspect.Type, value: Any) -> str:
+    """How to write an object, such as a tuning, if somebody has sent only its name."""
+    fields = type_.fields if isinstance(type_, inspect.StructType) else ()
+    kinds = (bare(field.type) for field in fields if field.encode_name == "name")
+    is_name = any(isinstance(kind, inspect.LiteralType) and value in kind.values for kind in kinds)
+    return f' such as {{"name":"{value}"}}' if is_name else ""
 
 
 def alternatives(types: Iterable[inspect.Type]) -> list[inspect.Type]:

@@ -25,7 +25,7 @@ Seconds = Annotated[float, Meta(gt=0, le=LONGEST)]
 class KeyDocument(msgspec.Struct):
     """A key, without its secret."""
 
-    id: str
+    id: Annotated[str, Meta(description="The key_id in the addresses that rotate and revoke it.")]
     label: str
     scopes: list[Scope]
     experiment: Annotated[str, Meta(description="The one experiment that it is for. null for all.")] | None

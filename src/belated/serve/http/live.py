@@ -28,6 +28,7 @@ MOST_WATCHING: Final = 200  # streams of a process, so that they do not take the
 WATCHING_RETRY: Final = 10  # seconds
 LONGEST: Final = 10.0  # seconds between two events at most, if something has changed
 STREAM: Final = "text/event-stream"
+SCOPES: Final = "Belated-Scopes"  # the header of a stream that says what its key may do, so that a page offers no more
 
 
 class Update(NamedTuple):
@@ -130,16 +131,21 @@ def wants_differences(call: Call) -> bool:
     return asked == "true"
 
 
+def scopes_of(call: Call) -> dict[str, str]:
+    """Return the header that says what the caller may do. Without keys that is everything."""
+    return {SCOPES: call.grant.scope.replace("+", " ")}
+
+
 async def watch(call: Call) -> Answer:
     """Stream an experiment's document."""
     differences, service = wants_differences(call), call.service
     name = (await experiment_of(call)).name
     stream = events(service, name, lambda: service.experiment_view(name), differences=differences)
-    return Answer(200, stream, media=STREAM)
+    return Answer(200, stream, scopes_of(call), STREAM)
 
 
 async def watch_all(call: Call) -> Answer:
     """Stream the list of experiments."""
     differences, service, only = wants_differences(call), call.service, call.grant.experiment
     document = lambda: experiment_page(service, 0, MAX_PAGE, only)  # noqa: E731
-    return Answer(200, events(service, (only,), document, differences=differences), media=STREAM)
+    return Answer(200, events(service, (only,), document, differences=differences), scopes_of(call), STREAM)

@@ -8,8 +8,10 @@ from msgspec import Meta
 
 from belated.serve.domain.experiment import Costs, Experiment
 from belated.serve.domain.operating import LEARNER
+from belated.verdicts import Evidence, Verdict
 
 LARGEST = 1e300  # finite, so that it survives JSON
+ROUNDED = 12  # digits of a difference of means
 
 
 class ArmComparison(msgspec.Struct):
@@ -78,6 +80,9 @@ class CostsView(msgspec.Struct):
     most: Annotated[float, Meta(description="What could be lost at all: decisions times range.")]
 
 
+COUNTED: Final = "An open decision counts as the default outcome, if there is one. null before the first outcome."
+
+
 class HoldoutView(msgspec.Struct):
     """What learning gains. The decisions of the learner against those that were drawn without learning."""
 
@@ -85,13 +90,10 @@ class HoldoutView(msgspec.Struct):
     control: Annotated[str, Meta(description="The arm of the holdout. null if it draws from all alike.")] | None
     decisions: Annotated[int, Meta(description="Of both groups, since the holdout was set.")]
     open: Annotated[int, Meta(description="Those of them without an outcome. Each counts at its worst.")]
-    learner: Annotated[float, Meta(description="The average outcome of the learner. null before the first.")] | None
-    held_out: Annotated[float, Meta(description="The average outcome of the holdout. null before the first.")] | None
+    learner: Annotated[float, Meta(description=f"The average outcome of the learner. {COUNTED}")] | None
+    held_out: Annotated[float, Meta(description=f"The average outcome of the holdout. {COUNTED}")] | None
     gain: (
-        Annotated[
-            float, Meta(description="How much better a decision of the learner is on average. null before outcomes.")
-        ]
-        | None
+        Annotated[float, Meta(description=f"How much better a decision of the learner is on average. {COUNTED}")] | None
     )
     low: Annotated[float, Meta(description="With 95% confidence the gain is between low and high at all times.")] | None
     high: float | None
@@ -102,15 +104,34 @@ def holdout_view(experiment: Experiment) -> HoldoutView | None:
     settings, groups = experiment.settings, experiment.operations.groups
     if groups is None:
         return None
-    verdict, outcome, span = groups.verdict(), experiment.outcomes, span_of(experiment)
-    means = [None if one is None else outcome.value(one.mean) for one in groups.means()]
+    verdict, outcome, default = groups.verdict(), experiment.outcomes, settings.default
+    losses = mean_losses(groups, None if default is None else outcome.loss(default))
+    means = [None if loss is None else outcome.value(loss) for loss in losses]
     gain: tuple[float | None, ...] = (None, None, None)
     if verdict.leader is not None and verdict.comparisons:
-        one, sign = verdict.comparisons[0], 1 if verdict.leader == LEARNER else -1
-        low, high = sorted((sign * one.low * span, sign * one.high * span))
-        gain = sign * one.difference * span, low, high
+        gain = gain_of(verdict, None if default is None else losses, span_of(experiment))
     counts = groups.decisions, verdict.open
     return HoldoutView(settings.holdout or 0.0, settings.control or None, *counts, *means, *gain)
+
+
+def mean_losses(groups: Evidence, assumed: float | None) -> list[float | None]:
+    """Return the mean loss of each group. An open decision counts as the assumed loss, if there is one."""
+    if groups.reports == 0:
+        return [None] * groups.n_arms
+    waiting = [0] * groups.n_arms if assumed is None else groups.open_by_arm()
+    sums = zip(groups.totals, groups.known, waiting, strict=True)
+    return [(total + (assumed or 0.0) * n) / (known + n) if known + n else None for total, known, n in sums]
+
+
+def gain_of(verdict: Verdict, losses: list[float | None] | None, span: float) -> tuple[float, float, float]:
+    """Return the gain of learning and its interval, from these mean losses or from the outcomes that are known."""
+    one, sign = verdict.comparisons[0], 1 if verdict.leader == LEARNER else -1
+    low, high = sorted((sign * one.low, sign * one.high))
+    gain = sign * one.difference
+    learner, held_out = (None, None) if losses is None else losses
+    if learner is not None and held_out is not None:
+        gain = min(max(held_out - learner, low), high)
+    return (round(gain, ROUNDED) + 0.0) * span, low * span, high * span  # neither -0.0 nor an error of rounding
 
 
 def span_of(experiment: Experiment) -> float:
