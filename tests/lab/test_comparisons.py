@@ -38,7 +38,7 @@ def test_tidy_results_have_a_line_for_each_algorithm_seed_and_checkpoint() -> No
     results = compare(SMALL)
     rows, table = results.rows, results.tidy()
     regrets = ["expected_regret", "suffered_regret", "pseudo_regret", "dynamic_regret"]
-    assert table.columns == ["algorithm", "seed", "round", *regrets, "is_suspicious"]
+    assert table.columns == ["algorithm", "seed", "round", *regrets, "is_suspicious", "is_partial"]
     assert not table["is_suspicious"].any()
     assert table.height == 2 * 3 * len(rows[0].curves.checkpoints)
     last = table.filter((polars.col("round") == 800) & (polars.col("algorithm") == "zs20-simple"))

@@ -219,7 +219,13 @@ def test_markdown_is_a_table(results: lab.Results) -> None:
     assert lines[2].startswith("| best-arm | 0.0 | 0.0 |")
 
 
-KINDS = {"algorithm": ("object", "str"), "seed": ("int64",), "round": ("int64",), "is_suspicious": ("bool",)}
+KINDS = {
+    "algorithm": ("object", "str"),
+    "seed": ("int64",),
+    "round": ("int64",),
+    "is_suspicious": ("bool",),
+    "is_partial": ("bool",),
+}
 
 
 def test_pandas_gets_plain_columns(results: lab.Results) -> None:

@@ -20,7 +20,7 @@ PLACE = re.compile(r"\{(\w*)\}")
 COLUMNS = (
     *PROBLEM,
     *("algorithm", "seed", "round", "expected_regret", "suffered_regret", "pseudo_regret", "dynamic_regret"),
-    *("is_suspicious", "bound", "lower_bound", "seconds"),
+    *("is_suspicious", "is_partial", "bound", "lower_bound", "seconds"),
 )
 
 PREFIXES = ("losses_", "delays_", "algorithm_")  # of the columns with the settings of a rule or an algorithm

@@ -68,11 +68,14 @@ class Results:
     def tidy(self) -> Any:
         """All regrets as a polars DataFrame, with one line for each algorithm, seed and checkpoint.
 
-        Where `is_suspicious` is true, the expected regret means nothing.
+        Where `is_suspicious` is true, the expected regret means nothing. Where `is_partial` is true, the regret is not
+        that of a shorter game, because the problem depends on its number of rounds.
         """
         import polars  # noqa: PLC0415  (only results need it)
 
-        return polars.concat([frames.polars_frame(frames.regrets(row)) for row in self.rows])
+        depends = self.comparison.problem.depends_on_horizon
+        columns = [frames.regrets(row, depends_on_horizon=depends) for row in self.rows]
+        return polars.concat(list(map(frames.polars_frame, columns)))
 
     def plays(self) -> Any:
         """How often each arm was played, with one line for each algorithm, seed, checkpoint and arm."""
