@@ -66,6 +66,10 @@ def test_compare_prints_and_writes(tmp_path: Path) -> None:
     )
     assert csv.equals(parquet)
     assert (tmp_path / "out" / "regret.png").stat().st_size > 20_000
+    assert "results.csv, results.parquet, regret.png and table.tex are in" in output
+    latex = (tmp_path / "out" / "table.tex").read_text()
+    assert latex == compare({**read_toml(config), "arms": 3, "seeds": 2}).to_latex()
+    assert latex.startswith(r"\begin{tabular}")
 
 
 def test_what_depends_on_the_number_of_rounds_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, final
 
-from belated.folders import make_folder
+from belated.folders import as_path, make_folder
 from belated.lab.comparisons import figure, frames, tables
 from belated.lab.comparisons.comparison import Comparison
 from belated.lab.comparisons.differences import Difference, differences_of
@@ -14,7 +14,7 @@ from belated.lab.games import repeating
 from belated.lab.games.curves import Measure
 from belated.lab.games.mismatch import warning_of
 
-FILES = ("results.csv", "results.parquet", "regret.png")
+FILES = ("results.csv", "results.parquet", "regret.png", "table.tex")
 
 
 @final
@@ -128,13 +128,16 @@ class Results:
         look = figure.look_of(width, height, font_size, scale)
         marks = tables.meanings(self.rows) if of == "expected" else []
         title = "\n".join(filter(None, (self.title, self.note, *marks)))
-        figure.draw(self.rows, title, Path(path), look, of, depends_on_horizon=bool(self.note))
+        figure.draw(
+            self.rows, title, as_path("the path of a figure", path), look, of, depends_on_horizon=bool(self.note)
+        )
 
     def write(self, folder: Path | str) -> Path:
-        """Write results.csv, results.parquet and regret.png into a folder."""
-        out = make_folder(Path(folder))
-        table, (csv, parquet, png) = self.tidy(), FILES
+        """Write results.csv, results.parquet, regret.png and table.tex into a folder."""
+        out = make_folder(as_path("folder", folder))
+        table, (csv, parquet, png, tex) = self.tidy(), FILES
         table.write_csv(out / csv)
         table.write_parquet(out / parquet)
         self.figure(out / png)
+        (out / tex).write_text(self.to_latex(), encoding="utf-8")
         return out

@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from belated.folders import make_folder
+from belated.folders import as_path, make_folder
 from belated.lab.comparisons import frames
 from belated.lab.comparisons.columns import labels, settings_of
 from belated.lab.comparisons.grid import Point
@@ -77,7 +77,7 @@ class SweepResults:
 
     def write(self, folder: Path | str) -> Path:
         """Write sweep.csv and sweep.parquet into a folder."""
-        out = make_folder(Path(folder))
+        out = make_folder(as_path("folder", folder))
         table, (csv, parquet) = self.tidy(), FILES
         table.write_csv(out / csv)
         table.write_parquet(out / parquet)
