@@ -24,10 +24,10 @@ SPECIAL = {character: rf"\{character}" for character in "&%$#_{}"} | {
 
 
 def short(value: float | None) -> str:
-    """A number with about three digits, or - if there is none."""
+    """A number with about three digits, or - if there is none. A small negative one is 0.0 and not -0.0."""
     if value is None or math.isnan(value):
         return "-"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:z.1f}"
 
 
 def name_of(row: Row) -> str:
