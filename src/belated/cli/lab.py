@@ -201,7 +201,7 @@ def compare(
     comparison = Comparison(**settings)
     names = [algorithm.name for algorithm in comparison.players]
     if against is not None and against not in names:
-        raise unknown_name("algorithm", against, names, " --against takes one that is compared.")
+        raise unknown_name("algorithm of this comparison", against, names, " --against takes one of these.")
     results = play(comparison, workers, dask, out)
     show(results)
     if against is None or against in [row.algorithm.name for row in results.rows]:
