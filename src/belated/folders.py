@@ -1,8 +1,24 @@
-"""Folders for results."""
+"""Paths that a caller gives, and folders for results."""
 
+import os
 from pathlib import Path
+from typing import Any
 
 from belated.errors import InvalidInput
+
+
+def as_path(name: str, given: Any) -> Path:
+    """What a caller gave as a path.
+
+    >>> as_path("folder", "results").name
+    'results'
+    """
+    text = os.fspath(given) if isinstance(given, str | os.PathLike) else None
+    if not isinstance(text, str):
+        raise InvalidInput(f"{name} must be text or a Path, got {given!r:.200}")
+    if "\0" in text:
+        raise InvalidInput(f"{name} must have no zero byte, got {given!r:.200}")
+    return Path(text)
 
 
 def make_folder(folder: Path, *parts: str) -> Path:

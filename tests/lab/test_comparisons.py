@@ -38,7 +38,7 @@ def test_tidy_results_have_a_line_for_each_algorithm_seed_and_checkpoint() -> No
     results = compare(SMALL)
     rows, table = results.rows, results.tidy()
     regrets = ["expected_regret", "suffered_regret", "pseudo_regret", "dynamic_regret"]
-    assert table.columns == ["algorithm", "seed", "round", *regrets, "is_suspicious"]
+    assert table.columns == ["algorithm", "seed", "round", *regrets, "is_suspicious", "is_partial"]
     assert not table["is_suspicious"].any()
     assert table.height == 2 * 3 * len(rows[0].curves.checkpoints)
     last = table.filter((polars.col("round") == 800) & (polars.col("algorithm") == "zs20-simple"))
@@ -66,6 +66,10 @@ def test_compare_prints_and_writes(tmp_path: Path) -> None:
     )
     assert csv.equals(parquet)
     assert (tmp_path / "out" / "regret.png").stat().st_size > 20_000
+    assert "results.csv, results.parquet, regret.png and table.tex are in" in output
+    latex = (tmp_path / "out" / "table.tex").read_text()
+    assert latex == compare({**read_toml(config), "arms": 3, "seeds": 2}).to_latex()
+    assert latex.startswith(r"\begin{tabular}")
 
 
 def test_what_depends_on_the_number_of_rounds_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

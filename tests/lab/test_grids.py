@@ -49,7 +49,7 @@ def test_the_table_has_what_each_comparison_has() -> None:
         *("losses", "delays", "arms", "rounds", "gap", "d", "kind"),
         *("losses_gap", "losses_mean", "losses_strength", "delays_d", "algorithm", "seed", "round"),
         *("expected_regret", "suffered_regret", "pseudo_regret", "dynamic_regret", "is_suspicious"),
-        *("bound", "lower_bound", "seconds"),
+        *("is_partial", "bound", "lower_bound", "seconds"),
     ]
     comparison = lab.Comparison(("zs20-advanced",), "bernoulli:gap=0.2", "permuted:fixed:d=30", 4, 200, 2)
     alone = lab.compare(comparison).rows[0]

@@ -212,6 +212,13 @@ def test_latex_has_one_best_learner_in_bold_and_escapes_names(results: lab.Resul
     assert re.search(r"\$\d+\{,\}\d{3}\$", lab.compare(lab.Comparison(("dew",), rounds=9000, seeds=1)).to_latex())
 
 
+@pytest.mark.parametrize(
+    ("value", "text"), [(-0.04, "0.0"), (-1e-18, "0.0"), (-0.06, "-0.1"), (-99.99, "-100.0"), (-2000.4, "-2,000")]
+)
+def test_no_number_is_minus_zero(value: float, text: str) -> None:
+    assert tables.short(value) == text
+
+
 def test_markdown_is_a_table(results: lab.Results) -> None:
     lines = results.to_markdown().splitlines()
     assert len(lines) == 2 + 4
@@ -219,7 +226,13 @@ def test_markdown_is_a_table(results: lab.Results) -> None:
     assert lines[2].startswith("| best-arm | 0.0 | 0.0 |")
 
 
-KINDS = {"algorithm": ("object", "str"), "seed": ("int64",), "round": ("int64",), "is_suspicious": ("bool",)}
+KINDS = {
+    "algorithm": ("object", "str"),
+    "seed": ("int64",),
+    "round": ("int64",),
+    "is_suspicious": ("bool",),
+    "is_partial": ("bool",),
+}
 
 
 def test_pandas_gets_plain_columns(results: lab.Results) -> None:

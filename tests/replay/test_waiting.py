@@ -1,6 +1,7 @@
 """Delays in rounds from clock times, compared with a direct count."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ import pytest
 from belated import bounds
 from belated.lab import NEVER
 from belated.replay import Log, delays_in_rounds, measure
+from belated.replay.log_sections import _digits
+from belated.replay.pictures import waiting_table
 from belated.replay.waiting import quantiles
 
 
@@ -60,6 +63,26 @@ def test_a_simple_example() -> None:
     times = np.array([0.0, 10.0, 20.0, 30.0])
     delays = delays_in_rounds(times, np.array([10.0, 20.5, math.inf, 30.0]))
     assert delays.tolist() == [0, 1, NEVER, NEVER]  # nobody decides after the last round
+
+
+@pytest.mark.parametrize("n_open", range(30))
+def test_shares_are_never_below_zero(n_open: int) -> None:
+    """Nothing is lost here, and rounding must not say less than nothing."""
+    times = np.arange(30.0)
+    is_open = times >= 30 - n_open
+    log = Log(
+        ("a", "b"), times, np.arange(30) % 2, np.where(is_open, math.nan, 0.5), np.where(is_open, math.inf, times)
+    )
+    found = measure(replace(log, is_open=is_open))
+    assert found.share_never == 0
+    assert found.share_open == n_open / 30
+    [never] = [row for row in waiting_table("Delays", {"the log": found}).rows if row[0] == "never reported"]
+    assert never[1] == "0.00%"
+
+
+@pytest.mark.parametrize(("value", "text"), [(-0.0, "0"), (-0.25, "-0.25"), (-1200.0, "-1,200"), (0.1234, "0.123")])
+def test_no_estimate_is_minus_zero(value: float, text: str) -> None:
+    assert _digits(value, 3) == text
 
 
 def test_nothing_came_in_time() -> None:

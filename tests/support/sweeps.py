@@ -10,7 +10,7 @@ import numpy as np
 from belated.lab.comparisons.results import Results
 from belated.lab.games.curves import MEASURES
 
-RESULTS = ("results.csv", "results.parquet", "regret.png")
+RESULTS = ("results.csv", "results.parquet", "regret.png", "table.tex")
 
 
 def same(results: Results, others: Results) -> bool:

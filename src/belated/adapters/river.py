@@ -25,7 +25,8 @@ from belated.tunings import Tuning, as_tuning
 from belated.validation import whole_number
 
 try:
-    from river.bandit import base
+    from river import proba
+    from river.bandit import ThompsonSampling, base
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(missing_package("river")) from error
 
@@ -42,6 +43,11 @@ def learner(policy: Any) -> Maker:
             type(policy).__name__ if isinstance(policy, base.Policy) else repr(policy)
         )  # river's fail without rewards
         raise InvalidInput(f"give a policy of river.bandit that needs no context, such as bandit.UCB(1), got {shown}")
+    if isinstance(policy, ThompsonSampling) and not isinstance(policy.reward_obj, proba.base.Distribution):
+        raise InvalidInput(
+            "river's ThompsonSampling draws from a distribution, so it cannot play without one. For losses of 0 and 1 "
+            "write bandit.ThompsonSampling(reward_obj=proba.Beta()), for others proba.Gaussian()"
+        )
     name = type(policy).__name__
     settings = {word: getattr(policy, word, None) for word in inspect.signature(type(policy)).parameters}
 

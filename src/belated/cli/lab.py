@@ -21,7 +21,7 @@ from belated.lab.algorithms.entry_points import FromPackage
 from belated.lab.algorithms.specs import TUNINGS
 from belated.lab.comparisons import dask_games
 from belated.lab.comparisons.comparison import Comparison, read_toml
-from belated.lab.comparisons.results import Results
+from belated.lab.comparisons.results import FILES, Results
 from belated.lab.comparisons.tables import HEADINGS, meaning_of_star, short
 from belated.lab.literature.naming import PROBLEMS, settings_of_problem
 from belated.lab.problems.parsing import AROUND, AROUND_LOSSES, DELAYS, LOSSES, SEVERAL, settings_of
@@ -186,7 +186,7 @@ def compare(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="A folder for results.csv, results.parquet and regret.png. Every game is kept there as it ends, "
+            help=f"A folder for {', '.join(FILES[:-1])} and {FILES[-1]}. Every game is kept there as it ends, "
             "and the same command again plays only the missing ones."
         ),
     ] = None,
@@ -201,7 +201,7 @@ def compare(
     comparison = Comparison(**settings)
     names = [algorithm.name for algorithm in comparison.players]
     if against is not None and against not in names:
-        raise unknown_name("algorithm", against, names, " --against takes one that is compared.")
+        raise unknown_name("algorithm of this comparison", against, names, " --against takes one of these.")
     results = play(comparison, workers, dask, out)
     show(results)
     if against is None or against in [row.algorithm.name for row in results.rows]:
@@ -212,6 +212,6 @@ def compare(
     if out is not None:
         with while_busy("writing the results"):
             results.write(out)
-        tell(f"results.csv, results.parquet and regret.png are in {out}")
+        tell(f"{', '.join(FILES[:-1])} and {FILES[-1]} are in {out}")
     if not results.is_whole:
         raise typer.Exit(INTERRUPTED)

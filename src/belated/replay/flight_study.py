@@ -43,8 +43,8 @@ def regret_table(title: str, played: dict[str, Replays], uniform: float) -> Tabl
         ends = games.regret[:, -1]
         half = "" if len(ends) == 1 else f"\u00a0±\u00a0{float(half_width(ends)):,.0f}"
         numbers = games.certificate, games.measured, games.bound, games.total, games.largest_backlog
-        rows.append((name, f"{ends.mean():,.0f}{half}", *(f"{values.mean():,.0f}" for values in numbers)))
-    rows.append(("uniform", f"{uniform:,.0f}", "-", "-", "-", "-", "-"))
+        rows.append((name, f"{ends.mean():z,.0f}{half}", *(f"{values.mean():,.0f}" for values in numbers)))
+    rows.append(("uniform", f"{uniform:z,.0f}", "-", "-", "-", "-", "-"))
     names = "tuning", "regret ± 95%", "certificate", "measured", "bound", "D", "most open"
     return Table(title, names, rows)
 

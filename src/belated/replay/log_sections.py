@@ -89,7 +89,7 @@ def _show(one: PolicyEstimate, interval: Interval, within: OutcomeRange) -> str:
 
 def _digits(value: float, n: int) -> str:
     """A number with so many digits, or with all before the point if it is large."""
-    return f"{value:,.0f}" if abs(value) >= 10 ** (n - 1) else f"{value:.{n}g}"
+    return f"{value:,.0f}" if abs(value) >= 10 ** (n - 1) else f"{value:z.{n}g}"
 
 
 def shown(estimates: list[PolicyEstimate]) -> list[PolicyEstimate]:

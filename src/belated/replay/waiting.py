@@ -70,15 +70,15 @@ def measure_times(
     """
     delays = delays_in_rounds(times, outcome_times)
     came, in_time = np.isfinite(outcome_times), delays < NEVER
-    share_open = 0.0 if is_open is None else float((is_open & ~came).mean())
+    is_awaited = np.zeros_like(came) if is_open is None else is_open & ~came
     skipping = best_skipping(n_arms, delays)
     return WaitingTimes(
         n_arms=n_arms,
         n_rounds=delays.size,
         rounds=quantiles(delays[in_time]),
         seconds=quantiles((outcome_times - times)[came]),
-        share_never=float(1 - came.mean()) - share_open,
-        share_open=share_open,
+        share_never=float((~came & ~is_awaited).mean()),
+        share_open=float(is_awaited.mean()),
         share_after=float((came & ~in_time).mean()),
         largest_backlog=int(outstanding_counts(clip(delays)).max()),
         total=int(clip(delays).sum()),

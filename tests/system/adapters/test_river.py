@@ -73,6 +73,14 @@ def test_what_is_no_plain_policy_is_refused(bad: object) -> None:
         river.learner(bad)
 
 
+@pytest.mark.parametrize("bad", [bandit.ThompsonSampling(), bandit.ThompsonSampling(stats.Mean())])  # type: ignore[arg-type, unused-ignore]
+def test_sampling_without_a_distribution_is_refused_with_what_works(bad: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"write bandit\.ThompsonSampling\(reward_obj=proba\.Beta\(\)\)"):
+        river.learner(bad)
+    works = river.learner(bandit.ThompsonSampling(reward_obj=proba.Beta()))
+    lab.play(works, lab.Problem(lab.Bernoulli(), lab.Fixed(2), n_arms=2, n_rounds=20), 2)
+
+
 def test_a_belated_policy_plays_as_its_learner() -> None:
     policy, learner, names = river.Policy(Advanced(), seed=4), FTRL(3, Advanced(), seed=4), ["a", "b", "c"]
     arms = by_hand(lambda: names.index(str(policy.pull(names))), lambda arm, reward: policy.update(names[arm], reward))

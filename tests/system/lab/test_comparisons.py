@@ -23,7 +23,7 @@ def test_python_gives_with_one_call_what_the_command_writes(tmp_path: Path) -> N
     results = lab.compare(config)
     results.write(tmp_path / "python")
     results.figure(tmp_path / "regret.svg")
-    for name in ("results.csv", "results.parquet", "regret.png"):
+    for name in ("results.csv", "results.parquet", "regret.png", "table.tex"):
         assert (tmp_path / "command" / name).read_bytes() == (tmp_path / "python" / name).read_bytes(), name
     assert "<svg" in (tmp_path / "regret.svg").read_text()
     assert results.is_whole

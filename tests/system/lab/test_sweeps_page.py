@@ -51,7 +51,7 @@ def test_the_commands_run_as_they_stand(tmp_path: Path) -> None:
     ):
         processes.wait_for(started, int(port))
         output = run(together, tmp_path)
-    assert "results.csv, results.parquet and regret.png are in results" in output
+    assert "results.csv, results.parquet, regret.png and table.tex are in results" in output
     assert (tmp_path / "results" / "results.csv").read_bytes() == first
 
 

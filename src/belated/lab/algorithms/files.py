@@ -1,6 +1,7 @@
 """Players in a Python file, such as `mine.py:MyLearner`. The file is read once and sent along as text."""
 
 import hashlib
+import inspect
 import sys
 import threading
 from dataclasses import dataclass
@@ -9,7 +10,11 @@ from types import ModuleType
 from typing import Any, final
 
 from belated.errors import InvalidInput
+from belated.lab.algorithms.algorithm import Algorithm
 from belated.suggestions import unknown_name
+from belated.tunings import Tuning
+
+NO_PLAYERS = ("numpy", "types", "typing")  # of their objects some can be called, such as np.exp and list[int]
 
 _lock = threading.RLock()  # a module runs once
 
@@ -30,8 +35,10 @@ class FromFile:
     def load(self) -> Any:
         """The object of this name. Runs the file if this process has not done so yet."""
         module = _module(self.path, self.code)
-        names = [name for name, value in vars(module).items() if _is_own(name, value, module)]
         if self.name not in vars(module):
+            names = [name for name, value in vars(module).items() if _may_play(name, value, module)]
+            if not names:
+                raise InvalidInput(f"{self.path} has no class, function or tuning that can play (docs/players.md)")
             hint = f" Write {self.path}:NAME." if not self.name else ""
             raise unknown_name(f"name in {self.path}", self.name, names, hint)
         return vars(module)[self.name]
@@ -52,13 +59,16 @@ def _digest(code: str) -> str:
     return hashlib.sha256(code.encode()).hexdigest()
 
 
-def _is_own(name: str, value: Any, module: ModuleType) -> bool:
-    """Whether a name was defined in the file rather than imported."""
-    return (
-        not name.startswith("_")
-        and getattr(value, "__module__", module.__name__) == module.__name__
-        and not (isinstance(value, ModuleType))
-    )
+def _may_play(name: str, value: Any, module: ModuleType) -> bool:
+    """Whether a name is worth suggesting. Classes and functions that were imported are not, and no plain data."""
+    kind = type(value)
+    if name.startswith("_") or kind.__module__ in NO_PLAYERS:
+        return False
+    if isinstance(value, type):
+        return value.__module__ == module.__name__ and (issubclass(value, Tuning) or hasattr(value, "ask"))
+    if inspect.isroutine(value):
+        return value.__module__ == module.__name__
+    return isinstance(value, Tuning | Algorithm) or hasattr(kind, "ask") or callable(value)
 
 
 def _module(path: str, code: str) -> ModuleType:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belated.errors import RepeatWarning, UnfinishedWarning
+from belated.folders import as_path
 from belated.lab.comparisons import dask_games, sweep
 from belated.lab.comparisons.comparison import Comparison, as_comparison
 from belated.lab.comparisons.results import Results
@@ -41,11 +42,11 @@ def compare(
     >>> results.tidy().columns[:3]
     ['algorithm', 'seed', 'round']
 
-    `results.write("folder")` writes the table and the figure, and `results.figure("regret.png")` only the figure.
+    `results.write("folder")` writes the tables and the figure, and `results.figure("regret.png")` only the figure.
     """
     wanted = as_comparison(comparison)
     run = sweep.on_threads(workers) if client is None else dask_games.on_dask(client, tell)
-    [results] = sweep.sweep([wanted], run, None if folder is None else Path(folder), tell)
+    [results] = sweep.sweep([wanted], run, None if folder is None else as_path("folder", folder), tell)
     if not results.rows:
         raise KeyboardInterrupt
     if not results.is_whole:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, final
 
 from belated.errors import InvalidInput
+from belated.folders import as_path
 from belated.lab.algorithms import BY_NAME, Algorithm, resolve
 from belated.lab.algorithms.players import check_games, with_unique_names
 from belated.lab.games.seeds import as_seeds
@@ -102,7 +103,7 @@ def as_comparison(given: Comparison | Mapping[str, Any] | Path | str) -> Compari
         raise InvalidInput(
             f"give a lab.Comparison, a mapping of its settings or the path of a TOML file, got {given!r:.200}"
         )
-    return Comparison(**read_toml(Path(given)))
+    return Comparison(**read_toml(as_path("the path of a TOML file", given)))
 
 
 def check_names(settings: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from belated.errors import ClusterError
+from belated.errors import ClusterError, InvalidInput
 from belated.lab.algorithms import BY_NAME, Algorithm, find
 from belated.lab.comparisons.fingerprint import environment
 from belated.lab.comparisons.finished_games import FinishedGame
@@ -51,6 +51,9 @@ def _ignore_interrupts() -> None:
 
 def on_dask(client: "Client", tell: Callable[[str], None]) -> Run:
     """Games on the workers of a Dask client."""
+    if not hasattr(client, "run_on_scheduler"):
+        hint = "Client('tcp://10.0.0.1:8786') of the package distributed"
+        raise InvalidInput(f"client must be a Dask client, such as {hint}, got {client!r:.200}")
 
     def run(games: Games, problems: Problems, finish: Finish, progress: Progress) -> None:
         if games:

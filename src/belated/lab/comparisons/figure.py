@@ -41,7 +41,7 @@ class Look(NamedTuple):
 
 def look_of(width: Any, height: Any, font_size: Any, scale: Any) -> Look:
     """Check what the caller wants."""
-    if scale is not None and scale not in SCALES:
+    if scale is not None and not (isinstance(scale, str) and scale in SCALES):
         raise unknown_name("scale", str(scale), SCALES)
     if isinstance(width, str) and width not in WIDTHS:
         raise unknown_name("width", width, WIDTHS, " A number is in inches.")

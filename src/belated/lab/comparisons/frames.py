@@ -8,16 +8,22 @@ from belated.lab.comparisons.row import Row
 from belated.lab.games.curves import MEASURES
 
 
-def regrets(row: Row) -> dict[str, Any]:
-    """A line for each seed and checkpoint, as columns."""
+def regrets(row: Row, *, depends_on_horizon: bool) -> dict[str, Any]:
+    """A line for each seed and checkpoint, as columns.
+
+    `is_partial` is true where the problem depends on n and the round is before the end. Such a regret is not that of a
+    shorter game.
+    """
     curves = row.curves
     n_seeds, n_points = curves.expected.shape
+    is_partial = (curves.checkpoints < curves.checkpoints[-1]) & depends_on_horizon
     return {
         "algorithm": [row.algorithm.name] * (n_seeds * n_points),
         "seed": np.repeat(curves.seeds, n_points),
         "round": np.tile(curves.checkpoints, n_seeds),
         **{f"{measure}_regret": curves.of(measure).ravel() for measure in MEASURES},
         "is_suspicious": [curves.is_suspicious] * (n_seeds * n_points),
+        "is_partial": np.tile(is_partial, n_seeds),
     }
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from belated.errors import InvalidInput
+from belated.folders import as_path
 from belated.lab.comparisons.comparison import Comparison
 from belated.suggestions import unknown_name
 
@@ -20,7 +21,7 @@ PLACE = re.compile(r"\{(\w*)\}")
 COLUMNS = (
     *PROBLEM,
     *("algorithm", "seed", "round", "expected_regret", "suffered_regret", "pseudo_regret", "dynamic_regret"),
-    *("is_suspicious", "bound", "lower_bound", "seconds"),
+    *("is_suspicious", "is_partial", "bound", "lower_bound", "seconds"),
 )
 
 PREFIXES = ("losses_", "delays_", "algorithm_")  # of the columns with the settings of a rule or an algorithm
@@ -70,7 +71,7 @@ def as_grid(given: Mapping[str, Any] | Path | str) -> Grid:
     if not isinstance(given, Mapping | Path | str):
         raise InvalidInput(f"give a mapping of settings or the path of a TOML file, got {given!r:.200}")
     where = "" if isinstance(given, Mapping) else f"{given}: "
-    axes = dict(given) if isinstance(given, Mapping) else _read(Path(given))
+    axes = dict(given) if isinstance(given, Mapping) else _read(as_path("the path of a TOML file", given))
     algorithms = axes.pop("algorithms", list(Comparison.algorithms))
     seeds = axes.pop("seeds", Comparison.seeds)
     if isinstance(algorithms, str) or not isinstance(algorithms, Sequence):

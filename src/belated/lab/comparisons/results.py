@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, final
 
-from belated.folders import make_folder
+from belated.folders import as_path, make_folder
 from belated.lab.comparisons import figure, frames, tables
 from belated.lab.comparisons.comparison import Comparison
 from belated.lab.comparisons.differences import Difference, differences_of
@@ -14,7 +14,7 @@ from belated.lab.games import repeating
 from belated.lab.games.curves import Measure
 from belated.lab.games.mismatch import warning_of
 
-FILES = ("results.csv", "results.parquet", "regret.png")
+FILES = ("results.csv", "results.parquet", "regret.png", "table.tex")
 
 
 @final
@@ -68,11 +68,14 @@ class Results:
     def tidy(self) -> Any:
         """All regrets as a polars DataFrame, with one line for each algorithm, seed and checkpoint.
 
-        Where `is_suspicious` is true, the expected regret means nothing.
+        Where `is_suspicious` is true, the expected regret means nothing. Where `is_partial` is true, the regret is not
+        that of a shorter game, because the problem depends on its number of rounds.
         """
         import polars  # noqa: PLC0415  (only results need it)
 
-        return polars.concat([frames.polars_frame(frames.regrets(row)) for row in self.rows])
+        depends = self.comparison.problem.depends_on_horizon
+        columns = [frames.regrets(row, depends_on_horizon=depends) for row in self.rows]
+        return polars.concat(list(map(frames.polars_frame, columns)))
 
     def plays(self) -> Any:
         """How often each arm was played, with one line for each algorithm, seed, checkpoint and arm."""
@@ -125,13 +128,16 @@ class Results:
         look = figure.look_of(width, height, font_size, scale)
         marks = tables.meanings(self.rows) if of == "expected" else []
         title = "\n".join(filter(None, (self.title, self.note, *marks)))
-        figure.draw(self.rows, title, Path(path), look, of, depends_on_horizon=bool(self.note))
+        figure.draw(
+            self.rows, title, as_path("the path of a figure", path), look, of, depends_on_horizon=bool(self.note)
+        )
 
     def write(self, folder: Path | str) -> Path:
-        """Write results.csv, results.parquet and regret.png into a folder."""
-        out = make_folder(Path(folder))
-        table, (csv, parquet, png) = self.tidy(), FILES
+        """Write results.csv, results.parquet, regret.png and table.tex into a folder."""
+        out = make_folder(as_path("folder", folder))
+        table, (csv, parquet, png, tex) = self.tidy(), FILES
         table.write_csv(out / csv)
         table.write_parquet(out / parquet)
         self.figure(out / png)
+        (out / tex).write_text(self.to_latex(), encoding="utf-8")
         return out

@@ -55,7 +55,7 @@ def play_whole(algorithm: Algorithm, problem: Problem, seed: int, watch: Watch =
 
 
 def _bound(algorithm: Algorithm, setting: Setting) -> float | None:
-    """What the algorithm says is proven for this game."""
+    """What the algorithm says is proven for this game, at most n. No regret exceeds n, because losses are at most 1."""
     where = f"{algorithm.name}, seed {setting.seed}: its bound"
     try:
         bound: Any = algorithm.bound(setting)
@@ -65,7 +65,7 @@ def _bound(algorithm: Algorithm, setting: Setting) -> float | None:
         raise GameError(f"{where} failed ({type(error).__name__}: {error})") from error
     if bound is not None and math.isnan(as_float(bound)):
         raise InvalidInput(f"{where} must be a number, or None if there is none, got {bound!r:.80}")
-    return None if bound is None else float(bound)
+    return None if bound is None else min(float(bound), float(setting.n_rounds))
 
 
 _lower_bounds: dict[tuple[int, bytes], float] = {}  # all algorithms play with the same delays

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belated.errors import RepeatWarning, UnfinishedWarning
+from belated.folders import as_path
 from belated.lab.comparisons import dask_games
 from belated.lab.comparisons import sweep as games
 from belated.lab.comparisons.grid import as_grid
@@ -45,7 +46,7 @@ def sweep(
     points = as_grid(grid).points()
     run = games.on_threads(workers) if client is None else dask_games.on_dask(client, tell)
     wanted = [point.comparison for point in points]
-    results = games.sweep(wanted, run, None if folder is None else Path(folder), tell)
+    results = games.sweep(wanted, run, None if folder is None else as_path("folder", folder), tell)
     if not any(one.rows for one in results):
         raise KeyboardInterrupt
     if unfinished := sum(len(one.unfinished) for one in results):

@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from belated.folders import make_folder
+from belated.folders import as_path, make_folder
 from belated.lab.comparisons import frames
 from belated.lab.comparisons.columns import labels, settings_of
 from belated.lab.comparisons.grid import Point
@@ -51,10 +51,11 @@ class SweepResults:
         problem, parameters, losses, delays, algorithm = names.values()
         first = [*problem, *parameters, *losses, *delays, *algorithm]
         parts = []
-        for row, line in lines:
+        for row, depends, line in lines:
             constants = {name: value for group in line.values() for name, value in group.items()}
             filled = [_constant(name, constants.get(name)) for name in first]
-            frame = frames.polars_frame(frames.regrets(row) | _of_games(row)).with_columns(filled)
+            columns = frames.regrets(row, depends_on_horizon=depends) | _of_games(row)
+            frame = frames.polars_frame(columns).with_columns(filled)
             parts.append(frame.select(*first, *(name for name in frame.columns if name not in first)))
         return polars.concat(parts, how="vertical_relaxed")
 
@@ -76,14 +77,14 @@ class SweepResults:
 
     def write(self, folder: Path | str) -> Path:
         """Write sweep.csv and sweep.parquet into a folder."""
-        out = make_folder(Path(folder))
+        out = make_folder(as_path("folder", folder))
         table, (csv, parquet) = self.tidy(), FILES
         table.write_csv(out / csv)
         table.write_parquet(out / parquet)
         return out
 
-    def _lines(self) -> Iterator[tuple[Row, dict[str, dict[str, Any]]]]:
-        """Every algorithm on every problem, with what stays the same in its games."""
+    def _lines(self) -> Iterator[tuple[Row, bool, dict[str, dict[str, Any]]]]:
+        """Every algorithm on every problem, whether that depends on n, and what stays the same in the games."""
         for point, results in zip(self.points, self.results, strict=True):
             what, problem = point.comparison, point.comparison.problem
             players = zip(what.players, what.algorithms, point.values, strict=True)
@@ -92,6 +93,7 @@ class SweepResults:
                 player, values = given[row.algorithm.name]
                 yield (
                     row,
+                    problem.depends_on_horizon,
                     {
                         "problem": {
                             "losses": self._labels[id(what.losses)],

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from belated.errors import InvalidInput
 from belated.lab.comparisons.row import Row
 
 HEADINGS = ("algorithm", "regret", "+-", "pseudo-regret", "+-", "bound", "/ lower", "rounds/s", "needs in advance")
@@ -23,10 +24,10 @@ SPECIAL = {character: rf"\{character}" for character in "&%$#_{}"} | {
 
 
 def short(value: float | None) -> str:
-    """A number with about three digits, or - if there is none."""
+    """A number with about three digits, or - if there is none. A small negative one is 0.0 and not -0.0."""
     if value is None or math.isnan(value):
         return "-"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:z.1f}"
 
 
 def name_of(row: Row) -> str:
@@ -104,12 +105,20 @@ def latex(rows: Sequence[Row], caption: str | None, label: str | None) -> str:
         *(below % meaning for meaning in meanings(rows)),
         r"\end{tabular}",
     ]
+    return "\n".join(_within_table(tabular, caption, label)) + "\n"
+
+
+def _within_table(tabular: list[str], caption: str | None, label: str | None) -> list[str]:
+    """The lines inside a table environment, if there is a caption or a label."""
+    for what, text in (("caption", caption), ("label", label)):
+        if not isinstance(text, str | None):
+            raise InvalidInput(f"the {what} must be text, got {text!r:.200}")
     if caption is None and label is None:
-        return "\n".join(tabular) + "\n"
+        return tabular
     around = [r"\begin{table}", r"\centering"]
     around += [rf"\caption{{{escaped(caption)}}}"] if caption is not None else []
     around += [rf"\label{{{label}}}"] if label is not None else []
-    return "\n".join([*around, *tabular, r"\end{table}"]) + "\n"
+    return [*around, *tabular, r"\end{table}"]
 
 
 def escaped(text: str) -> str:
