@@ -116,6 +116,22 @@ def test_a_file_that_was_cut_short_is_written_again(ending: str, tmp_path: Path)
     assert file.stat().st_size == whole
 
 
+def test_damaged_machine_code_never_runs(tmp_path: Path) -> None:
+    """A disk may return a block of zeros. Whoever ran that would be ended by a signal, or compute nonsense."""
+    call = """
+from belated import kernels
+print(kernels.penalty(3, 1.5, 2.5), *kernels.penalty.dispatcher.stats.cache_hits.values())
+"""
+    result = run(call, tmp_path, BELATED_KERNELS="compiled")
+    [file] = tmp_path.rglob("charges.penalty-*.nbc")
+    whole, written = file.read_bytes(), file.stat()
+    start = whole.index(b"\x7fELF") + 64  # the first instructions come after the header of the compiled code
+    file.write_bytes(whole[:start] + bytes(512) + whole[start + 512 :])
+    os.utime(file, ns=(written.st_atime_ns, written.st_mtime_ns))
+    assert run(call, tmp_path, BELATED_KERNELS="compiled") == result  # compiled, and written again
+    assert run(call, tmp_path, BELATED_KERNELS="compiled") == [*result, "1"]
+
+
 def test_if_its_process_is_killed_nothing_is_compiled_here(tmp_path: Path) -> None:
     """What has killed it might kill this process next, for instance because memory is short."""
     finish = """
