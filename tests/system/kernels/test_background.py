@@ -51,6 +51,27 @@ print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()), stats.ca
     assert run(COMPILE + finish, tmp_path)[:2] == ["1", "0"]  # the second time nobody compiles
 
 
+def test_every_one_of_several_comes_from_the_other_process(tmp_path: Path) -> None:
+    """Also two of one kernel, for arguments of different types. Their numbers must not shift while they arrive."""
+    several = """
+from belated import kernels
+import numpy as np
+ones = np.ones(4)
+read_only = ones[:]
+read_only.flags.writeable = False
+kernels.penalty(3, 1.5, 2.5); kernels.penalty(3.0, 1.5, 2.5); kernels.exp(1.0)
+kernels.draw(ones, ones, 0.5); kernels.draw(read_only, read_only, 0.5)
+kernels.compile_soon()
+"""
+    finish = """
+from belated.kernels import compiling
+wait_for(lambda: not kernels.is_compiling())
+stats = [kernel.dispatcher.stats for kernel in (kernels.penalty, kernels.exp, kernels.draw)]
+print(*(sum(one.cache_hits.values()) for one in stats), *(sum(one.cache_misses.values()) for one in stats))
+"""
+    assert run(WAIT + several + finish, tmp_path) == ["2", "1", "2", "0", "0", "0"]
+
+
 def test_it_compiles_itself_if_no_process_can_be_had(tmp_path: Path) -> None:
     finish = """
 wait_for(lambda: compiling._entry_points)
