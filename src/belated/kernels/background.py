@@ -133,9 +133,14 @@ class Background:
             with self._step:
                 keeping.folder()
             while self._wanted and not self._is_ending:
-                self._serve([self._wanted.pop(key) for key in list(self._wanted)])
+                self._serve(self._take())
         except Exception as error:  # noqa: BLE001  # whatever is wrong with the compiler, decisions go on
             self._give_up(f"Numba failed: {error!r}")
+
+    def _take(self) -> list[Wanted]:
+        """All that is wanted, but for what another thread takes at the same time."""
+        taken = (self._wanted.pop(key, None) for key in list(self._wanted))
+        return [one for one in taken if one is not None]
 
     def _give_up(self, why: str) -> None:
         if not self._is_ending:
