@@ -11,7 +11,7 @@ import pytest
 
 from belated import kernels
 from belated.errors import InvalidInput
-from belated.kernels import keeping
+from belated.kernels import keeping, native
 
 
 def test_the_cache_of_a_kernel_notices_edits_in_every_kernel_file() -> None:
@@ -76,3 +76,57 @@ def test_without_a_folder_to_write_to_they_are_read_from_another() -> None:
     elsewhere = Numbas()
     elsewhere.save_overload((), "compiled with the image")
     assert cache_over(Numbas(is_damaged=True), elsewhere).load_overload((), None) == "compiled with the image"
+
+
+def checked_files(folder: Path, stamp: str = "sources") -> tuple[Any, keeping.Checked]:
+    """Numba's files of a kernel, bare and with digests."""
+    bare = native.load().core.caching.IndexDataCacheFile(str(folder), "kernel", stamp)
+    return bare, keeping.Checked(bare)
+
+
+def test_a_file_is_loaded_only_if_every_byte_is_as_it_was_written(tmp_path: Path) -> None:
+    _, files = checked_files(tmp_path)
+    code = np.random.default_rng(0).bytes(4096)
+    files.save("floats", code)
+    assert files.load("floats") == code
+    [file] = tmp_path.glob("*.nbc")
+    whole = file.read_bytes()
+    for start in range(100, len(whole) - 64, 64):  # within what it says about itself pickle finds the damage
+        file.write_bytes(whole[:start] + bytes(64) + whole[start + 64 :])
+        assert files.load("floats") is None, start
+    file.write_bytes(whole)
+    assert files.load("floats") == code
+
+
+def test_a_file_without_a_digest_counts_as_none(tmp_path: Path) -> None:
+    bare, files = checked_files(tmp_path)
+    bare.save("floats", ("code", "types"))
+    assert files.load("floats") is None
+    files.save("floats", "code")
+    assert files.load("floats") == "code"
+
+
+def test_a_file_is_not_taken_for_that_of_another_kernel(tmp_path: Path) -> None:
+    """Two processes that begin with an empty index give different kernels the same name. Each writes two files."""
+    bare, files = checked_files(tmp_path)
+    files.save("floats", "code for floats")
+    first = (tmp_path / "kernel.nbi").read_bytes()
+    bare.flush()
+    files.save("integers", "code for integers")
+    assert len(list(tmp_path.glob("*.nbc"))) == 1
+    assert files.load("integers") == "code for integers"
+    (tmp_path / "kernel.nbi").write_bytes(first)  # the slower one writes its index last, and ends before its code
+    assert files.load("floats") is None
+    files.save("floats", "code for floats")
+    assert files.load("floats") == "code for floats"
+
+
+def test_an_index_is_not_taken_with_a_file_of_older_sources(tmp_path: Path) -> None:
+    """A process that ends halfway leaves a new index and the old code."""
+    _, older = checked_files(tmp_path, "older sources")
+    older.save("floats", "older code")
+    bare, files = checked_files(tmp_path)
+    [file] = tmp_path.glob("*.nbc")
+    bare._save_index({"floats": file.name})
+    assert bare.load("floats") is not None
+    assert files.load("floats") is None

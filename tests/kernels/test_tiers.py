@@ -176,6 +176,22 @@ def test_of_two_threads_only_one_starts_to_compile(monkeypatch: pytest.MonkeyPat
     assert starts == [1]
 
 
+def test_what_another_thread_has_loaded_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service loads what is kept, while the thread takes its list."""
+
+    class Wanted(dict[Any, Any]):
+        def pop(self, key: Any, *default: Any) -> Any:
+            super().pop("loaded by another thread", None)
+            return super().pop(key, *default)
+
+    background, served = Background(), list[Any]()
+    monkeypatch.setattr(background, "_wanted", Wanted({"mine": "mine", "loaded by another thread": "theirs"}))
+    monkeypatch.setattr(background, "_serve", served.append)
+    background._run()  # a warning that it gives up would be an error
+    assert served == [["mine"]]
+    assert not background._is_ending
+
+
 def test_an_unknown_tier_is_refused() -> None:
     with pytest.raises(InvalidInput, match="BELATED_KERNELS must be auto, compiled or interpreted, got 'fast'"):
         compiling.use_tier("fast")

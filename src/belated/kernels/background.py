@@ -133,9 +133,14 @@ class Background:
             with self._step:
                 keeping.folder()
             while self._wanted and not self._is_ending:
-                self._serve([self._wanted.pop(key) for key in list(self._wanted)])
+                self._serve(self._take())
         except Exception as error:  # noqa: BLE001  # whatever is wrong with the compiler, decisions go on
             self._give_up(f"Numba failed: {error!r}")
+
+    def _take(self) -> list[Wanted]:
+        """All that is wanted, but for what another thread takes at the same time."""
+        taken = (self._wanted.pop(key, None) for key in list(self._wanted))
+        return [one for one in taken if one is not None]
 
     def _give_up(self, why: str) -> None:
         if not self._is_ending:
@@ -145,17 +150,17 @@ class Background:
     def _serve(self, batch: list[Wanted]) -> None:
         """Load what is on the disk at once, and the rest as it gets there."""
         missing = [one for one in batch if not self._load_kept(one)]
-        for one in self._compiled_elsewhere(missing):
-            missing.remove(one)
+        left = dict(enumerate(missing))  # they are told apart by number: arrays among examples have no plain equality
+        for number in self._compiled_elsewhere(missing):
             with self._step:
-                one.load()
-        for one in missing:
+                left.pop(number).load()
+        for one in left.values():
             if not self._is_ending:
                 with self._step:
                     one.load()
 
-    def _compiled_elsewhere(self, batch: list[Wanted]) -> Iterator[Wanted]:
-        """Let a process compile, and yield each as soon as it is on the disk. It may yield less than everything."""
+    def _compiled_elsewhere(self, batch: list[Wanted]) -> Iterator[int]:
+        """Let a process compile, and yield each one's number once it is on the disk. It may yield less than all."""
         with self._step:
             if not batch or not can_start_python() or keeping.folder() is None:
                 return
@@ -182,7 +187,7 @@ class Background:
             requests.flush()  # and stays open, because its end says that this process has ended
             for line in done:
                 if line.startswith(DONE):  # and not printed by somebody's sitecustomize
-                    yield batch[int(line.removeprefix(DONE))]
+                    yield int(line.removeprefix(DONE))
         if child.returncode < 0:  # what has killed it, lack of memory for instance, would end this process too
             self._give_up(f"The process that compiled them was ended by signal {-child.returncode}")
 

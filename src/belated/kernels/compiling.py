@@ -11,6 +11,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from functools import cache, cached_property, partial, update_wrapper
 from typing import Any, Final, ParamSpec, TypeVar, cast, final
 
@@ -53,13 +54,13 @@ use_tier(os.environ.get(VARIABLE, "auto"))
 
 def compile_soon() -> None:
     """Compile what was interpreted so far, in the background and without delay."""
-    if _choice["tier"] == "auto" and has_compiler():
+    if _choice["tier"] == "auto" and can_compile():
         _background.start()
 
 
 def load_compiled() -> None:
     """Load what was interpreted so far, as far as it was compiled before."""
-    if _choice["tier"] == "auto" and has_compiler():
+    if _choice["tier"] == "auto" and can_compile() and _loads():
         _background.load_kept()
 
 
@@ -70,6 +71,8 @@ def is_compiling() -> bool:
 
 def folder() -> str:
     """Where compiled kernels are kept. Raises if they would be lost with this process."""
+    if not _loads():
+        raise InvalidInput(_cannot_load())
     kept = keeping.folder()
     if kept is None or not keeping.is_lasting():
         raise InvalidInput("no folder for the compiled kernels can be written. Name one in NUMBA_CACHE_DIR")
@@ -120,7 +123,7 @@ class Kernel:
 
     def interpret(self, key: Hashable, arguments: tuple[Any, ...]) -> Any:
         """Run as plain Python."""
-        if _choice["tier"] != "auto" or not has_compiler():
+        if _choice["tier"] != "auto" or not can_compile():
             return interpreting.call(self.function, arguments)
         began = time.perf_counter()
         result = interpreting.call(self.function, arguments)
@@ -149,12 +152,35 @@ def has_compiler() -> bool:
     return native.is_installed()
 
 
+def can_compile() -> bool:
+    """Whether Numba is there, and nothing has shown yet that it cannot be loaded."""
+    return has_compiler() and not native.problems
+
+
+def _loads() -> bool:
+    """Whether Numba can be loaded. If not, says so once, and raises where every kernel must be compiled."""
+    is_new = not native.problems
+    with suppress(Exception):  # why is noted
+        if is_new:
+            native.load()
+    if native.problems and _choice["tier"] == "compiled":
+        raise InvalidInput(_cannot_load())
+    if native.problems and is_new:
+        warnings.warn(f"the kernels stay interpreted. {_cannot_load()}", RuntimeWarning, stacklevel=2)
+    return not native.problems
+
+
+def _cannot_load() -> str:
+    return f"Numba is installed but cannot be loaded: {native.problems[0]}"
+
+
 def ready(kernel: Any, key: Hashable, arguments: tuple[Any, ...]) -> Callable[..., Any] | None:
     """The compiled function for arguments of these types, or None if the kernel is to be interpreted for now."""
     if _choice["tier"] == "interpreted" or not has_compiler():
         return None
-    must_wait = _choice["tier"] == "compiled" or kernel.is_compiled_first or any(map(_is_large, arguments))
-    return entry_point(kernel, *arguments) if must_wait else _entry_points.get(key)
+    if _choice["tier"] == "compiled" or kernel.is_compiled_first or any(map(_is_large, arguments)):
+        return entry_point(kernel, *arguments) if _loads() else None
+    return _entry_points.get(key)
 
 
 def _is_large(argument: Any) -> bool:

@@ -1,16 +1,18 @@
 """Where compiled kernels are kept: in Numba's cache, and in folders that can only be read.
 
 Numba takes a folder only if it can write to it. A container often cannot write to what was filled with its image, so
-kernels are loaded from there too. A file that was cut short is as good as none, and it is written again.
+kernels are loaded from there too. A damaged file is as good as none, and it is written again.
 """
 
 import atexit
 import os
+import pickle
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, final
 
@@ -28,7 +30,7 @@ class Cache:
         self._own = _writable(function)
         self.cache_path: str | None = None if self._own is None else self._own.cache_path
         before = places[: places.index(self.cache_path)] if self.cache_path in places else places
-        others = [_reader(place)(function) for place in before if _has_kernels(place)]
+        others = [_checked(_reader(place)(function)) for place in before if _has_kernels(place)]
         self._all = others if self._own is None else [self._own, *others]
 
     def load_overload(self, signature: tuple[Any, ...], context: Any) -> Any:
@@ -62,12 +64,49 @@ def _writable(function: Callable[..., Any]) -> Any:
     """Numba's cache. If nothing can be written anywhere else, in a folder for this process alone."""
     numba = native.load()
     with suppress(RuntimeError):  # no folder: neither the package's, nor the user's, nor NUMBA_CACHE_DIR
-        return numba.core.caching.FunctionCache(function)
+        return _checked(numba.core.caching.FunctionCache(function))
     with suppress(RuntimeError):
         if made := _temporary():
             numba.config.CACHE_DIR = made
-            return numba.core.caching.FunctionCache(function)
+            return _checked(numba.core.caching.FunctionCache(function))
     return None
+
+
+@final
+class Checked:
+    """Numba's files of a kernel, each with a digest of itself. Damaged machine code would end the process.
+
+    A digest is in the file it belongs to, so both are replaced at once. The key is there too: if two processes save at
+    the same time, or one ends halfway, the index may name the file of another kernel.
+    """
+
+    def __init__(self, files: Any) -> None:
+        self._files = files
+
+    def load(self, key: Any) -> Any:
+        """What was saved for this key, or None if there is nothing, or something else."""
+        match self._files.load(key):
+            case bytes(digest), bytes(content) if sha256(content).digest() == digest:
+                origin, data = pickle.loads(content)  # noqa: S301  # as Numba itself does
+                return data if origin == self._origin(key) else None
+        return None
+
+    def save(self, key: Any, data: Any) -> None:
+        """Keep it, with a digest."""
+        content = native.load().core.serialize.dumps((self._origin(key), data))
+        self._files.save(key, (sha256(content).digest(), content))
+
+    def flush(self) -> None:
+        """Empty the index."""
+        self._files.flush()
+
+    def _origin(self, key: Any) -> tuple[Any, ...]:
+        return self._files._version, self._files._source_stamp, key
+
+
+def _checked(numbas: Any) -> Any:
+    numbas._cache_file = Checked(numbas._cache_file)
+    return numbas
 
 
 @cache

@@ -17,6 +17,7 @@ R = TypeVar("R")
 SOURCES = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
 DIGEST = sha256(SOURCES).hexdigest()[:12]
 SETTINGS = {"nogil": True, "error_model": "numpy"}  # no GIL, IEEE division
+problems: list[str] = []  # why Numba cannot be loaded, although it is there
 
 
 @cache
@@ -36,8 +37,11 @@ def is_switched_off() -> bool:
 @cache
 def load() -> Any:
     """The module numba."""
-    import numba  # noqa: PLC0415
-
+    try:
+        import numba  # noqa: PLC0415
+    except Exception as error:  # NumPy may be too new for it, or a library of LLVM may be missing
+        problems.append(repr(error))
+        raise
     return numba
 
 

@@ -51,6 +51,27 @@ print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()), stats.ca
     assert run(COMPILE + finish, tmp_path)[:2] == ["1", "0"]  # the second time nobody compiles
 
 
+def test_every_one_of_several_comes_from_the_other_process(tmp_path: Path) -> None:
+    """Also two of one kernel, for arguments of different types. Their numbers must not shift while they arrive."""
+    several = """
+from belated import kernels
+import numpy as np
+ones = np.ones(4)
+read_only = ones[:]
+read_only.flags.writeable = False
+kernels.penalty(3, 1.5, 2.5); kernels.penalty(3.0, 1.5, 2.5); kernels.exp(1.0)
+kernels.draw(ones, ones, 0.5); kernels.draw(read_only, read_only, 0.5)
+kernels.compile_soon()
+"""
+    finish = """
+from belated.kernels import compiling
+wait_for(lambda: not kernels.is_compiling())
+stats = [kernel.dispatcher.stats for kernel in (kernels.penalty, kernels.exp, kernels.draw)]
+print(*(sum(one.cache_hits.values()) for one in stats), *(sum(one.cache_misses.values()) for one in stats))
+"""
+    assert run(WAIT + several + finish, tmp_path) == ["2", "1", "2", "0", "0", "0"]
+
+
 def test_it_compiles_itself_if_no_process_can_be_had(tmp_path: Path) -> None:
     finish = """
 wait_for(lambda: compiling._entry_points)
@@ -114,6 +135,22 @@ def test_a_file_that_was_cut_short_is_written_again(ending: str, tmp_path: Path)
     file.write_bytes(file.read_bytes()[: whole // 2])
     run(COMPILE + finish, tmp_path)
     assert file.stat().st_size == whole
+
+
+def test_damaged_machine_code_never_runs(tmp_path: Path) -> None:
+    """A disk may return a block of zeros. Whoever ran that would be ended by a signal, or compute nonsense."""
+    call = """
+from belated import kernels
+print(kernels.penalty(3, 1.5, 2.5), *kernels.penalty.dispatcher.stats.cache_hits.values())
+"""
+    result = run(call, tmp_path, BELATED_KERNELS="compiled")
+    [file] = tmp_path.rglob("charges.penalty-*.nbc")
+    whole, written = file.read_bytes(), file.stat()
+    start = whole.index(b"\x7fELF") + 64  # the first instructions come after the header of the compiled code
+    file.write_bytes(whole[:start] + bytes(512) + whole[start + 512 :])
+    os.utime(file, ns=(written.st_atime_ns, written.st_mtime_ns))
+    assert run(call, tmp_path, BELATED_KERNELS="compiled") == result  # compiled, and written again
+    assert run(call, tmp_path, BELATED_KERNELS="compiled") == [*result, "1"]
 
 
 def test_if_its_process_is_killed_nothing_is_compiled_here(tmp_path: Path) -> None:
