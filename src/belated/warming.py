@@ -10,6 +10,7 @@ from collections.abc import Callable
 from belated import kernels
 from belated.errors import BelatedError
 from belated.learner.ftrl import FTRL
+from belated.learner.mixing import Mix
 from belated.progress import while_busy
 from belated.replicated.shared_learner import SharedLearner
 from belated.tunings import Tsallis
@@ -31,9 +32,10 @@ def use_every_kernel() -> None:
     shared.enter([6], 5, [0], [0.5], None)
     shared.enter([7], 0, [0], [0.5], older)
     shared.enter([8], 0, [0], [0.5], older)
-    shared.change_arms(9, 3, {0: 0, 1: 1})
-    shared.tell(10, decision=6, loss=0.5)
-    shared.amend(11, 6, 0, 0.5, 0.5, 0.25)
+    shared.set_mix(9, Mix(0.1))
+    shared.change_arms(10, 3, {0: 0, 1: 1})
+    shared.tell(11, decision=6, loss=0.5)
+    shared.amend(12, 6, 0, 0.5, 0.5, 0.25)
     shared.learner.certificate("any")
     shared.learner.measured_certificate()
     SharedLearner.restore(shared.state())

@@ -152,10 +152,27 @@ def test_verdicts_take_the_noise_of_both_and_the_error_of_reading() -> None:
 
 def test_a_trimmed_mean_leaves_out_both_ends() -> None:
     regrets = np.append(np.arange(10.0), [1e6])
-    assert mean_of(regrets, 0.1)[0] == 5.0  # of 2 to 8
+    assert mean_of(regrets, 0.1)[0] == 5.0  # of 1 to 9
     mean, half = mean_of(np.random.default_rng(0).normal(size=4000), 0.1)
     assert abs(mean) < half
     assert half == pytest.approx(1.96 * math.sqrt(1.0605 / 4000), rel=0.05)  # its variance for a normal law
+
+
+def test_a_trimmed_mean_keeps_games_with_equal_regrets() -> None:
+    """Only as many games as the share are left out, also if others are equal to them."""
+    regrets = np.array([10.0, 20.0] + [0.0] * 8)
+    assert mean_of(regrets, 0.05) == pytest.approx(mean_of(regrets, 0))
+    assert mean_of(regrets, 0.1)[0] == 10 / 8
+    assert mean_of(np.full(20, 7.0), 0.1) == (7.0, 0.0)
+    assert mean_of(np.append(np.zeros(29), np.ones(71)), 0.29)[0] == 1.0
+
+
+def test_the_interval_of_a_trimmed_mean_is_yuens() -> None:
+    regrets = np.array([77, 87, 88, 114, 151, 210, 219, 246, 253, 262, 296, 299, 306, 376, 428, 515, 666, 1310, 2611.0])
+    mean, half = mean_of(regrets, 0.2)  # 3 of 19 games are left out at either end
+    assert mean == pytest.approx(3675 / 13)
+    ends = np.array([114.0] * 3 + regrets[3:16].tolist() + [515.0] * 3)
+    assert half == pytest.approx(2.1788 * math.sqrt(((ends - ends.mean()) ** 2).sum() / (13 * 12)), rel=1e-4)
 
 
 def test_names_that_are_no_problem_say_what_to_do() -> None:

@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import threading
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,15 @@ def test_another_environment_plays_anew(tmp_path: Path, monkeypatch: Any) -> Non
         with monkeypatch.context() as patch:
             patch.setattr(fingerprint, "environment", lambda other=other: other)
             assert heard(SMALL, tmp_path) == ""
+
+
+def test_an_environment_without_numba_says_so(monkeypatch: Any) -> None:
+    def version(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(fingerprint, "version", version)
+    here = fingerprint.environment()
+    assert fingerprint.environment.__wrapped__() == {**here, "numba": "not installed"}
 
 
 @pytest.mark.parametrize("name", ["proper.py", "kernels/groups.py", "lab/literature/games.py", "adapters/policies.py"])

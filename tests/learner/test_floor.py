@@ -9,6 +9,7 @@ from belated import FTRL
 from belated.errors import InvalidInput, SnapshotError
 from belated.learner.ftrl import state_of
 from belated.learner.mixing import Mix
+from belated.replicated.shared_learner import SharedLearner
 from belated.tunings import AdaptiveExp3, Advanced, Means, Shadow, Simple, Tsallis, Tuning
 
 TUNINGS: list[Tuning] = [Means(), Shadow(), Advanced(), Simple(), Tsallis(), AdaptiveExp3()]
@@ -116,6 +117,27 @@ def mixed(learner: "FTRL[int]", mix: Mix) -> "FTRL[int]":
     """A learner with a holdout, as the service has them."""
     state_of(learner).set_mix(mix)
     return learner
+
+
+def test_a_plain_learner_refuses_a_control() -> None:
+    """`ask` would draw the holdout uniformly, and record another probability. A uniform holdout is drawn as it is."""
+    snapshot = FTRL(3, Tsallis(), seed=2, floor=0.1).snapshot()
+    snapshot["mix"].update(holdout=0.4, control=1)
+    with pytest.raises(SnapshotError, match=r"always draws one arm, its control. Only the service and SharedLearner"):
+        FTRL.restore(snapshot)
+    for harmless in ({"holdout": 0.4, "control": -1}, {"holdout": 0.0, "control": 1}):
+        snapshot["mix"].update(harmless)
+        learner = FTRL.restore(snapshot)
+        p = learner.distribution()
+        assert all(one.probability == p[one.arm] for one in learner.ask(30))
+
+
+def test_a_shared_learner_keeps_its_control() -> None:
+    shared = SharedLearner(FTRL(3, seed=2), last=0)
+    shared.set_mix(1, Mix(0.1, 0.4, 1))
+    again = SharedLearner.restore(shared.state())
+    assert again.mix == Mix(0.1, 0.4, 1)
+    assert again.draw_context().x.tolist() == pytest.approx([0.2, 0.6, 0.2])
 
 
 MIXES = [Mix(0.05), Mix(0.0, 0.3), Mix(0.02, 0.2, 1), Mix(0.1, 0.5), Mix(0.0, 0.9, 0)]

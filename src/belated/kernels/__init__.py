@@ -20,6 +20,7 @@ from belated.kernels.clock import (
     backlogs,
     compact,
     give_up,
+    raise_charges,
     report,
 )
 from belated.kernels.compiling import (
@@ -136,6 +137,7 @@ __all__ = [
     "play_means_block",
     "play_shadow_block",
     "potential",
+    "raise_charges",
     "record",
     "record_batch",
     "relearn_earlier",

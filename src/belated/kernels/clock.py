@@ -159,6 +159,24 @@ def enter(
 
 
 @compiled
+def raise_charges(clocks: Records, ledger: Records, policies: Policies, mixed: float) -> None:
+    """Before this share is mixed in, let a waiting round cost at least what a new one would cost by itself.
+
+    A larger share makes that more. Without this, new rounds would reach 1 before older ones (docs/theory/mixing.md).
+    """
+    clock = clocks[0]
+    highest = clock.drift - stability(policies, clock.alpha, clock.beta, mixed)
+    clock.base = clock.late_base = 0.0
+    for i in range(clock.next_cap, clock.rows):
+        row = ledger[i]
+        if _is_open(row, clock):
+            row.base = min(row.base, highest)
+            clock.base += row.base
+            if _is_late(row):
+                clock.late_base += row.base
+
+
+@compiled
 def _find(ledger: Records, rows: int, round: int) -> int:
     """The row of a round, or -1."""
     low, high = 0, rows

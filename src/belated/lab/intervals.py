@@ -1,5 +1,7 @@
 """Confidence intervals of means over seeds."""
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -15,6 +17,14 @@ def half_width(samples: ArrayLike) -> Floats:
     if n == 1:
         return np.full(values.shape[1:], np.nan)
     return np.asarray(_quantile(n - 1) * values.std(axis=0, ddof=1) / np.sqrt(n))
+
+
+def trimmed_half_width(samples: Floats, n_kept: int) -> float:
+    """The same for a trimmed mean of `n_kept` samples (Yuen 1974). The others stand at the ends of those."""
+    if n_kept == 1:
+        return math.nan
+    deviation = math.sqrt(float(samples.var(ddof=1)) * (len(samples) - 1) / (n_kept * (n_kept - 1)))
+    return _quantile(n_kept - 1) * deviation
 
 
 def _quantile(degrees: int) -> float:

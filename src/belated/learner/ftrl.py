@@ -11,12 +11,12 @@ import numpy as np
 
 from belated import kernels
 from belated.arrays import Floats, Integers
-from belated.errors import DuplicateReport, InvalidInput, UnknownRound
+from belated.errors import DuplicateReport, InvalidInput, SnapshotError, UnknownRound
 from belated.kernels.means import COUNT, SUM
 from belated.learner import changes, rounds, snapshots
 from belated.learner.arms import parse_arms
 from belated.learner.decisions import Arm, Decision, as_decision, as_round
-from belated.learner.mixing import Mix, as_floor
+from belated.learner.mixing import NO_CONTROL, Mix, as_floor
 from belated.learner.outcomes import OutcomeRange, as_outcomes, loss_in, loss_of
 from belated.learner.rounds import ask as draw
 from belated.learner.state import (
@@ -337,8 +337,18 @@ class FTRL(Generic[Arm]):
     @classmethod
     def restore(cls, snapshot: Any, tuning: Tuning | None = None) -> Self:
         """The learner of a snapshot, to the last bit. `tuning` is needed only if it is your own class."""
+        state = snapshots.decode(snapshot, tuning)
+        if state.mix.holdout > 0 and state.mix.control != NO_CONTROL:
+            raise SnapshotError(
+                "the snapshot has a holdout that always draws one arm, its control. Only the service and SharedLearner "
+                "draw such a holdout"
+            )
+        return cls._of(state)
+
+    @classmethod
+    def _of(cls, state: State) -> Self:
         learner = cls.__new__(cls)
-        learner._state = snapshots.decode(snapshot, tuning)
+        learner._state = state
         return learner
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -348,6 +358,11 @@ class FTRL(Generic[Arm]):
 def state_of(learner: FTRL[Any]) -> State:
     """The state of a learner, for the parts of this package that work on it directly."""
     return learner._state
+
+
+def learner_of(state: State) -> FTRL[Any]:
+    """The learner of a state, which may have a control. Such a learner only enters decisions that others draw."""
+    return FTRL._of(state)
 
 
 def check_plain(learner: Any, user: str) -> None:

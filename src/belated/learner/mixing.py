@@ -42,6 +42,11 @@ class Mix(NamedTuple):
 NO_MIX = Mix()
 
 
+def share_of(mix: Mix, n_arms: int) -> float:
+    """The share of the decisions that does not come from the tuning. With a single arm there is nothing to mix."""
+    return 0.0 if n_arms == 1 else mix.mixed(n_arms)
+
+
 def write_mix(clock: Any, mix: Mix, n_arms: int) -> None:
     """Tell the kernels. With a single arm there is nothing to mix."""
     if n_arms == 1:

@@ -11,7 +11,7 @@ import numpy as np
 from belated import kernels
 from belated.arrays import Floats, Integers
 from belated.learner.arms import Arms
-from belated.learner.mixing import NO_MIX, Mix, drawn_from, write_mix
+from belated.learner.mixing import NO_MIX, Mix, drawn_from, share_of, write_mix
 from belated.learner.outcomes import OutcomeRange
 from belated.proper import proper_patience
 from belated.tunings import Means, RootTuning, Shadow, Tuning
@@ -212,6 +212,9 @@ class State:
 
     def set_mix(self, mix: Mix) -> None:
         """Mix differently from the next decision on."""
+        share = share_of(mix, self.n_arms)
+        if share > self.clock["mixed"][0] and self.clock["charged"][0]:
+            kernels.raise_charges(self.clock, self.ledger, self.policies, share)
         self.mix = mix
         write_mix(self.clock[0], mix, self.n_arms)
 

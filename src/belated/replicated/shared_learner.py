@@ -21,7 +21,7 @@ from belated.learner import changes, rounds, snapshots
 from belated.learner.arms import Arms
 from belated.learner.certificates import Measured
 from belated.learner.changes import Bets
-from belated.learner.ftrl import FTRL, check_plain, state_of
+from belated.learner.ftrl import FTRL, check_plain, learner_of, state_of
 from belated.learner.mixing import Mix, drawn_from
 from belated.learner.state import ROUND
 from belated.replicated.lag import DrawContext, Drawn, Lag, drawn_now, lag_since
@@ -336,7 +336,7 @@ class SharedLearner:
     @classmethod
     def restore(cls, state: dict[str, Any], tuning: Tuning | None = None) -> Self:
         """The same, to the last bit. `tuning` as for a learner."""
-        shared = cls(FTRL.restore(state["learner"], tuning), 0)
+        shared = cls(learner_of(snapshots.decode(state["learner"], tuning)), 0)
         shared._waiting = WaitingRounds(*state["waiting"])
         shared.last, shared._solved, shared._moved, shared._seen, shared._changed, shared._stage_began = state["at"]
         shared._lag = None if state["lag"] is None else Lag(*state["lag"])

@@ -17,6 +17,7 @@ from belated.kernels.compiling import Kernel
 from belated.kernels.interpreting import Row, Table, Vector
 from belated.kernels.means import MEANS
 from belated.kernels.shadow import SHADOW
+from belated.learner.mixing import Mix
 from belated.replicated.shared_learner import SharedLearner
 
 RECORDS = {tuple(dtype.names or ()): dtype for dtype in (CLOCK, LEDGER, MEANS, SHADOW)}
@@ -137,6 +138,9 @@ def play_shared(seed: int) -> None:
         if generator.random() < 0.2:
             number += 1
             shared.amend(number, number - 2, int(arms[1]), chances[1], 0.5, 0.25)
+        if generator.random() < 0.1:
+            number += 1
+            shared.set_mix(number, Mix(float(generator.uniform(0, 0.3))))
 
 
 def play_whole_games() -> None:

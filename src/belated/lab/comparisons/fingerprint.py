@@ -6,7 +6,7 @@ import math
 import platform
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import CellType, FunctionType
 from typing import Any
@@ -38,9 +38,17 @@ def environment() -> Mapping[str, str]:
         "belated": f"{package.__version__} ({source.hexdigest()[:12]})",
         "python": ".".join(platform.python_version_tuple()[:2]),
         "numpy": np.__version__,
-        "numba": version("numba"),
+        "numba": _numba(),
         "arithmetic": _arithmetic(),
     }
+
+
+def _numba() -> str:
+    """The version of Numba. Without it kernels are plain Python, with the same bits."""
+    try:
+        return version("numba")
+    except PackageNotFoundError:
+        return "not installed"
 
 
 def _arithmetic() -> str:

@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 
 from belated.arrays import Floats
-from belated.lab.intervals import half_width
+from belated.lab.intervals import half_width, trimmed_half_width
 from belated.lab.literature.records import Case, Paper, Published
 
 
@@ -78,15 +78,16 @@ def _seeds(case: Case, system: str, *, full: bool) -> int:
 
 
 def mean_of(regrets: Floats, trim: float) -> tuple[float, float]:
-    """The mean and half its 95% interval. Without the games beyond the quantiles `trim` and 1 - `trim`.
+    """The mean and half its 95% interval. The share `trim` of the games is left out at either end, rounded down.
 
-    The interval of a trimmed mean takes those games as if they were at the quantiles (Tukey & McLaughlin 1963).
+    The interval of a trimmed mean takes those games as if they were like the nearest that is kept (Yuen 1974).
     """
     if trim == 0:
         return float(regrets.mean()), float(half_width(regrets))
-    low, high = np.quantile(regrets, [trim, 1 - trim])
-    kept = regrets[(regrets > low) & (regrets < high)]
-    return float(kept.mean()), float(half_width(np.clip(regrets, low, high))) / (1 - 2 * trim)
+    n_games = len(regrets)
+    left_out = math.floor(trim * n_games + 1e-9)  # for shares like 0.29, whose product is a little too small
+    kept = np.sort(regrets)[left_out : n_games - left_out]
+    return float(kept.mean()), trimmed_half_width(np.clip(regrets, kept[0], kept[-1]), len(kept))
 
 
 def _verdict(case: Case, published: Published | None, ours: Floats | None, rounds: int) -> Verdict:

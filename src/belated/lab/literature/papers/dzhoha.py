@@ -39,8 +39,9 @@ BERNOULLI = Paper(
     settings="2 arms that succeed with probabilities 0.77 and 0.8, 10,000 rounds, every report d rounds late, and "
     "queued as in QPM-D",
     read="Settings in delayed_bandit/experiments.py, numbers read off the ends of the curves of the README's three "
-    "figures. The tenth of the runs with the least regret and that with the most are left out, as there. The number "
-    "of runs and the parameters of epsilon-greedy and explore-first behind the figures are not stated",
+    "figures. The tenth of the runs with the least regret and that with the most are left out, as there. Runs that "
+    "tie with those stay here, and are left out there too. The number of runs and the parameters of "
+    "epsilon-greedy and explore-first behind the figures are not stated",
     cases=(
         _constant(0, 30.0, 33.7, 26.4),
         _constant(50, 28.8, 35.0, 25.2),
