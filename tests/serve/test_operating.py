@@ -12,10 +12,8 @@ from belated.serve.domain.fold import Fold, Snapshot, restore
 from belated.serve.domain.messages import Decided, OutcomeReport
 from belated.serve.domain.operating import Edit, Operation, Policy
 from belated.serve.domain.refusals import Refusal
-from belated.serve.domain.settings import Settings
-from belated.serve.engine.requests import Ask, ChangeArms, Close, Create, Operate
 from belated.serve.domain.settings import OutcomeChoice, Settings
-from belated.serve.engine.requests import Ask, ChangeArms, Create, Operate
+from belated.serve.engine.requests import Ask, ChangeArms, Close, Create, Operate
 from belated.serve.service.descriptions import ExperimentView
 from belated.serve.service.findings import ShowView
 from belated.serve.service.views import totals, view
