@@ -5,8 +5,17 @@
 In Belated the same client is `belated.client`.
 """
 
-from .client import AsyncClient, Client, Report, ServiceDecision
+from .client import AsyncClient, Client, Report, ServiceDecision, Subject
 from .errors import BelatedError, InvalidInput, ServiceError
 
 __version__ = "0.1.0"
-__all__ = ["AsyncClient", "BelatedError", "Client", "InvalidInput", "Report", "ServiceDecision", "ServiceError"]
+__all__ = [
+    "AsyncClient",
+    "BelatedError",
+    "Client",
+    "InvalidInput",
+    "Report",
+    "ServiceDecision",
+    "ServiceError",
+    "Subject",
+]

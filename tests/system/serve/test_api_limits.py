@@ -66,7 +66,7 @@ UNKNOWN = "01a1e2bd-f86b-7000-8000-000a30d63908"
         ("/v1/feedback", {"reports": []}, 422, "reports"),
         ("/v1/feedback", {"reports": [{"decision_id": UNKNOWN, "reward": 1}] * 10_001}, 422, "reports"),
         ("/v1/feedback", {"reports": [{"decision_id": UNKNOWN}]}, 422, "a reward, a loss or parts"),
-        ("/v1/feedback", {"reports": [{"decision_id": UNKNOWN, "reward": 1, "loss": 1}]}, 422, "a reward, a loss or parts"),
+        ("/v1/feedback", {"reports": [{"decision_id": UNKNOWN, "reward": 1, "loss": 1}]}, 422, "a reward, a loss or"),
         ("/v1/feedback", {"reports": [{"decision_id": "x" * 101, "reward": 1}]}, 422, "decision_id"),
         (f"/v1/decisions/{UNKNOWN}/feedback", {"reward": 1}, 404, UNKNOWN),
         (f"/v1/decisions/{UNKNOWN}/feedback", {"reward": "1"}, 422, "reward"),
