@@ -45,9 +45,9 @@ quick: $(VENV)/test.stamp $(VENV)/kernels.stamp $(VENV)/smpybandits.stamp
 test: check system ## everything: the check, and all tests with real processes, PostgreSQL, a browser and nginx
 
 # A file keeps to one worker: its tests may share a server, ports or a network. Tests with real processes wait a lot, so
-# three workers are faster than two on two cores.
+# four workers are faster than two on two cores.
 system: $(VENV)/test.stamp $(VENV)/kernels.stamp $(VENV)/smpybandits.stamp $(VENV)/flights.stamp $(VENV)/browser.stamp $(VENV)/nginx.stamp $(VENV)/network.stamp $(VENV)/openfeature.stamp
-	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder tests/system
+	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder tests/system
 
 SECONDS ?= 600
 soak: $(VENV)/test.stamp $(VENV)/kernels.stamp ## run seeds of the simulation for a while, such as SECONDS=3600
