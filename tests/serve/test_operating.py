@@ -312,17 +312,18 @@ def test_the_averages_of_the_groups_count_silence_as_the_default(tmp_path: Path,
     assert found is not None
     pairs = [(one.decision.policy, one.outcome) for one in driven.decisions()]
     learner, held_out = (
-        np.mean([failure if outcome is None else outcome.value for group, outcome in pairs if group == wanted])
+        float(np.mean([failure if told is None else told.value or 0.0 for group, told in pairs if group == wanted]))
         for wanted in (None, Policy.HOLDOUT)
     )
-    assert (found.learner, found.held_out) == (pytest.approx(learner), pytest.approx(held_out))
-    assert found.gain == pytest.approx(abs(learner - held_out))
-    assert found.gain > 0.2
+    assert [found.learner, found.held_out] == pytest.approx([learner, held_out])
+    gain = found.gain or 0.0
+    assert gain == pytest.approx(abs(learner - held_out))
+    assert gain > 0.2
     groups = driven[HERE].operations.groups
     assert groups is not None
-    [one] = groups.verdict().comparisons  # the interval is that of the verdict, as before
-    assert sorted((abs(found.low or 0), abs(found.high or 0))) == sorted((abs(one.low), abs(one.high)))
-    assert (found.low or 0) <= found.gain <= (found.high or 0)
+    [compared] = groups.verdict().comparisons  # the interval is that of the verdict, as before
+    assert sorted((abs(found.low or 0), abs(found.high or 0))) == sorted((abs(compared.low), abs(compared.high)))
+    assert (found.low or 0) <= gain <= (found.high or 0)
 
 
 def test_a_gain_of_nothing_is_zero(tmp_path: Path) -> None:

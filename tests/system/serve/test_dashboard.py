@@ -464,7 +464,7 @@ def test_a_server_with_keys_is_asked_with_one(unchecked_page: Page, server: Serv
 
 def test_a_key_that_may_only_read_sees_no_forms(unchecked_page: Page, server: Server) -> None:
     create(server)
-    keys = {}
+    keys = dict[str, str]()
     for scope in ("admin", "read"):
         headers = {"Authorization": f"Bearer {keys['admin']}"} if keys else {}
         made = httpx.post(f"{server.url}/v1/keys", json={"scopes": [scope]}, headers=headers)
