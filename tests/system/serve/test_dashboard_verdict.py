@@ -179,8 +179,12 @@ def test_costs_stand_next_to_what_they_assume(page: Page, server: Server) -> Non
         "It assumes that earlier choices do not change later outcomes."
     )
     assert number(page, "bound") == pytest.approx(said["costs"]["bound"], rel=1e-3)
+    expect(page.get_by_test_id("known-words")).not_to_contain_text("too high")
     shown(page, server, costs={"bound": 123.4, "proven": 800.0})
     expect(page.get_by_test_id("bound")).to_have_text("123.4")
+    shown(page, server, costs={"known": 130.0, "bound": 123.4})
+    expect(page.get_by_test_id("known-words")).to_contain_text("probably too high, because it is above the limit")
+    shown(page, server, costs={"bound": 123.4, "proven": 800.0})
     expect(page.get_by_test_id("bound-words")).to_contain_text("That holds whenever you look, with 95% confidence,")
     expect(page.get_by_test_id("proven")).to_have_text("says nothing")
     expect(page.get_by_test_id("proven-words")).to_contain_text("At most 800 could be lost at all")

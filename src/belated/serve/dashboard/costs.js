@@ -33,10 +33,11 @@ function each(value, decisions, outcome) {
   return `That is ${average(value / decisions, outcome)} per decision.`;
 }
 
-function knownWords({ known, most }, decisions, outcome) {
+function knownWords({ known, bound, most }, decisions, outcome) {
   if (known >= most) return nothing(most);
   const source = "It is estimated from the decisions whose outcome is known. The mean of such estimates over many experiments is not too low, but a single one may be.";
-  return known <= 0 ? `So far there is no sign of a loss. ${source}` : `${each(known, decisions, outcome)} ${source}`;
+  const above = known > bound ? " Here it is probably too high, because it is above the limit for this experiment." : "";
+  return known <= 0 ? `So far there is no sign of a loss. ${source}` : `${each(known, decisions, outcome)} ${source}${above}`;
 }
 
 function openWords({ open }, number) {
