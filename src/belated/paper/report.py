@@ -15,9 +15,8 @@ LEAD = (
     "Delays (AISTATS 2020), on this machine.",
     "The learner has two learning rates. The delays tune one of them, and β_t is its inverse. The paper has two "
     "tunings. Simple counts every outstanding observation. Advanced stops counting an observation that has waited too "
-    "long, and D̃ is D counted that way. The shadow is Belated's own tuning and not in the paper. Neither is the "
-    "certificate, a number that the expected regret on these delays provably does not exceed. It is below the paper's "
-    "bounds.",
+    "long, and D̃ is D counted that way. The default tuning and the shadow are Belated's own. So is the certificate, "
+    "a number that the expected regret on these delays provably does not exceed. It is below the paper's bounds.",
     "Regret is the learner's expected loss minus that of the best single arm. There are k arms and n rounds, D is the "
     "sum of all delays, and logarithms are natural. A theorem bounds an expectation, so a mean over seeds is judged "
     "with its 95% interval. The claim holds if the whole interval is below the bound. It fails if the whole interval "

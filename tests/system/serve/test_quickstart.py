@@ -48,7 +48,7 @@ def test_javascript_runs_in_a_browser(server: Served) -> None:
         status = page.evaluate(f"async () => {{ {code} return report.status; }}")
         browser.close()
     assert status == "applied"
-    assert reported(server, "banner") == 1
+    assert reported(server, "button-colour") == 1
 
 
 @pytest.mark.parametrize("name", ["says nothing", "a body without an end", "a web page", "no key", "closes at once"])

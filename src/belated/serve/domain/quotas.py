@@ -1,6 +1,6 @@
 """Quotas: how many decisions may be open, and how many decisions and reports may come in a second.
 
-A caller that has gone mad is refused before it fills the memory and the disk.
+A runaway caller is refused before it fills the memory and the disk.
 """
 
 import math
