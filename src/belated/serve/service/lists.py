@@ -168,9 +168,9 @@ class Lists:
         if 0 < after <= removed.until and not journal.find([after]):
             raise Refusal(
                 "gone",
-                f"the decision to go on after was archived or erased, as others may have been until {shown(removed.at)}, "
-                "so that you would miss them. Export everything again without after. What was archived is in the files "
-                "of `belated archive`.",
+                "the decision to go on after was archived or erased, as others may have been until "
+                f"{shown(removed.at)}, so that you would miss them. Export everything again without after. What was "
+                "archived is in the files of `belated archive`.",
             )
 
     def _changed(self, journal: Journal, experiment: Experiment, cursor: int, last: int) -> Generator[list[Found]]:
