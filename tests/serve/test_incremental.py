@@ -3,6 +3,7 @@
 import asyncio
 import csv
 import io
+from collections.abc import AsyncGenerator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ import numpy as np
 import pytest
 
 from belated.serve.domain import timestamps
+from belated.serve.domain.ids import decode
+from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.engine.engine import Engine
-from belated.serve.http import parquet
+from belated.serve.http import app, parquet
 from belated.serve.http.exports import CURSOR, csv_pages, parquet_parts
 from belated.serve.service import lists
 from belated.serve.service.lists import Wanted
@@ -185,6 +188,70 @@ def test_a_cursor_from_before_an_archive_says_so(tmp_path: Path) -> None:
         assert (await caller.get(f"{PATH}/events")).status_code == 200
 
     visit(opened(tmp_path), work)
+
+
+def test_an_export_that_goes_on_says_so_if_decisions_have_left_the_store(tmp_path: Path) -> None:
+    """It left them out, and looked complete."""
+
+    async def work(caller: Caller) -> None:
+        await caller.post("/v1/experiments", LAYOUT)
+        ids = await decide(caller, 9)
+        await tell(caller, dict.fromkeys(ids, 1.0))
+        part = rows_of(await caller.get(f"{PATH}/export.csv?limit=3"))
+        with closing(SQLiteJournal(tmp_path / "belated.db")) as other:
+            number = decode(ids[5])
+            assert number is not None
+            removed(other, timestamps.now(), decisions_until=number.seq)
+        for ending in ("csv", "parquet"):
+            for _ in range(100):
+                gone = await caller.get(f"{PATH}/export.{ending}?after={part[-1]['decision_id']}")
+                if gone.status_code == 410:
+                    break
+                await asyncio.sleep(0.02)  # until the server has read of it
+            assert gone.status_code == 410
+            assert "Export everything again without after" in gone.json()["detail"]
+        answer = await caller.get(f"{PATH}/export.csv?after={ids[6]}")
+        assert [line.split(",")[0] for line in answer.text.splitlines()] == ids[7:], "nothing after it has left"
+        assert (await caller.get(f"{PATH}/export.csv?after={ids[8]}")).text == ""
+
+    visit(opened(tmp_path), work)
+
+
+def test_an_export_that_decisions_leave_meanwhile_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lists, "EXPORT_PAGE", 2)
+    driven = Driven(tmp_path)
+    driven.create()
+    driven.decide(size=8)
+    numbers = [one.decision.seq for one in driven.decisions("layout")]
+    service = Service(driven.engine)
+    pages, _ = service.lists.export(driven["layout"], Wanted())
+    assert len(next(pages)) == 2
+    with closing(SQLiteJournal(driven.path)) as other:
+        removed(other, 1, decisions_until=numbers[4])
+    driven.engine.catch_up()
+    with pytest.raises(Refusal, match="Export everything again"):
+        list(pages)
+    rest, _ = service.lists.export(driven["layout"], Wanted())
+    assert [one.decision.seq for page in rest for one in page] == numbers[5:], "a new one has what is left"
+    service.close()
+
+
+def test_a_download_that_cannot_be_completed_does_not_look_complete(caplog: pytest.LogCaptureFixture) -> None:
+    sent = list[bool]()
+
+    async def chunks() -> AsyncGenerator[bytes]:
+        yield b"a"
+        raise Refusal("gone", "some is missing")
+
+    async def receive() -> Any:
+        await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        sent.append(message.get("more_body", False))
+
+    asyncio.run(app.send_all(chunks(), receive, send))
+    assert sent == [True], "the end was not sent, so the server closes the connection"
+    assert "cut off" in caplog.text
 
 
 def test_times_are_read_as_rfc_3339_writes_them() -> None:

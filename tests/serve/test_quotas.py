@@ -269,6 +269,30 @@ def test_nobody_can_create_experiments_or_arms_without_end(tmp_path: Path) -> No
     assert not isinstance(driven.close("two"), Refusal)
 
 
+def test_nobody_can_change_arms_without_end(tmp_path: Path) -> None:
+    """A change takes memory for all arms, also if they are not new. One with a decision after each filled gigabytes."""
+    driven = Driven(tmp_path)
+    driven.engine = Engine(driven.engine.journal, clock=driven.clock, max_total_arms=30)
+    driven.create("one")
+    driven.create("two")
+    n_changes, refused = 0, None
+    while refused is None and n_changes < 100:
+        answers = [driven.change("one", retire=("a",)), driven.change("one", add=("a",))]
+        refused = next((one for one in answers if isinstance(one, Refusal)), None)
+        n_changes += 2 - (refused is not None)
+        driven.decide("one")
+    assert n_changes == 51, "each 25 changes count as much as the arms, and these as ten"
+    assert refused is not None
+    assert (refused.kind, refused.quota, refused.retry_after) == ("too_many", "arms", 3600)
+    assert "would have 31 arms, and may have 30" in refused.detail
+    driven.engine = Engine(driven.engine.journal, clock=driven.clock, max_total_arms=30)
+    assert isinstance(driven.change("one", add=("a",)), Refusal), "also after a restart"
+    assert isinstance(driven.do(Create(Settings("three", ["a"]))), Refusal)
+    assert not isinstance(driven.change("one", retire=("b",)), Refusal), "a bad arm can always go"
+    assert not isinstance(driven.change("two", retire=("b",)), Refusal)
+    assert len(driven.decide("one", 5)) == 5
+
+
 def test_changing_many_arms_of_many_takes_no_time(tmp_path: Path) -> None:
     """The last one took half a second, and meanwhile nobody got an answer. Names were searched in a list of all."""
     driven = Driven(tmp_path)

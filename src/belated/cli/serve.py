@@ -92,7 +92,8 @@ def serve(
         typer.Option(
             min=1,
             envvar="BELATED_MAX_TOTAL_ARMS",
-            help="Arms of all experiments, also retired ones. Each counts as ten or more. More get 429.",
+            help="Arms of all experiments, also retired ones. Each counts as ten or more, and again after 25 changes "
+            "of arms. More get 429.",
         ),
     ] = 200_000,
     connections: Annotated[

@@ -135,6 +135,18 @@ def test_a_decision_is_sent_again_only_with_a_key(proxy: Proxy, path: str) -> No
     assert (proxy.well.heard, proxy.failing.heard) == (6, 4)
 
 
+@pytest.mark.parametrize("path", ["/v1/keys", "/v1/keys/0123456789ab/rotate"])
+def test_an_access_key_is_made_once(proxy: Proxy, path: str) -> None:
+    """The caller would learn of one of two."""
+    assert proxy.statuses("POST", path) == {200, 503 if proxy.failing.status else 502}
+    assert (proxy.well.heard, proxy.failing.heard) == (2, 2)
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/v1/keys"), ("POST", "/v1/keys/0123456789ab/revoke")])
+def test_what_else_is_done_with_keys_may_be_repeated(proxy: Proxy, method: str, path: str) -> None:
+    assert proxy.statuses(method, path) == {200}
+
+
 def test_a_decision_that_was_not_sent_yet_goes_to_the_other(proxy: Proxy) -> None:
     proxy.failing.close()
     assert proxy.statuses("POST", DECISIONS) == {200}

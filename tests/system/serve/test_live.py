@@ -214,6 +214,21 @@ def test_streams_do_not_take_all_connections(tmp_path: Path, monkeypatch: pytest
     asyncio.run(run())
 
 
+def test_streams_that_are_asked_for_at_once_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each was counted when it began, so none had been counted when the last one was admitted."""
+    monkeypatch.setattr(live, "MOST_WATCHING", 2)
+    driven = Driven(tmp_path)
+    driven.create()
+    app = build(Service(driven.engine))
+
+    async def run() -> None:
+        for _ in range(2):  # those that have ended are counted no more
+            heard = await asyncio.gather(*(listen(app, "/v1/live", lambda sent: len(sent) == 2) for _ in range(5)))
+            assert sum(b"2 live streams" in sent[-1] for sent in heard) == 3
+
+    asyncio.run(run())
+
+
 def test_a_view_does_not_hold_the_lock_while_it_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     driven = Driven(tmp_path)
     driven.create()

@@ -14,10 +14,12 @@ from belated.serve.engine.engine import Engine
 from belated.serve.engine.requests import Create
 from belated.serve.service import service as serving
 from belated.serve.service.service import Service
+from belated.serve.store import journal as contract
 from belated.serve.store.journal import Busy, Key, Record
 from belated.serve.store.opening import open_to_serve
 from belated.serve.store.postgres import partitions, schema
 from belated.serve.store.postgres.journal import PostgresJournal
+from tests.serve.test_ended_keys import MOST, assert_ended_keys_are_dropped
 from tests.support.in_process import Caller, visit
 from tests.support.postgres import ROLE, Cluster, connect
 
@@ -143,3 +145,10 @@ def test_only_who_changes_keys_waits_for_a_lock(database: str, monkeypatch: pyte
         assert ("refusal", "GET /v1/keys") in kinds, "it was counted again while it could not be written"
 
     visit(service, work)
+
+
+def test_keys_that_ended_long_ago_are_dropped(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a file. Whoever makes keys in a loop would otherwise slow all servers down for good."""
+    monkeypatch.setattr(contract, "MOST_ENDED_KEYS", MOST)
+    with closing(PostgresJournal(database)) as journal:
+        assert_ended_keys_are_dropped(journal)

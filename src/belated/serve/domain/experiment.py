@@ -123,6 +123,11 @@ class Experiment:
         state = self.operations.state
         return self.failure is None and state != "paused" and (self.closed_at is None or state == "ended")
 
+    @property
+    def n_changes(self) -> int:
+        """How often its arms have changed. Each change takes memory for all arms, until a failure drops it."""
+        return 0 if self.failure is not None else len(self.past)
+
     def has_arm(self, arm: int) -> bool:
         """Whether this arm takes part now."""
         return arm in self.era.arms

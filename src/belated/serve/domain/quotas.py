@@ -17,6 +17,7 @@ from belated.serve.domain.refusals import Refusal
 MAX_OPEN: Final = 1_000_000
 MAX_TOTAL_ARMS: Final = 200_000
 LEAST_WEIGHT: Final = 10  # an experiment takes as much memory as ten arms, even if it has fewer
+CHANGES: Final = 25  # changes of arms, which take as much memory as the arms. All arms begin new sums after each
 KEY_LIFETIME: Final = 30 * 86_400  # seconds for which an Idempotency-Key gets the same decisions, at least
 OPEN_RETRY: Final = 10  # seconds after which some outcomes may have come
 ARMS_RETRY: Final = 3600  # seconds after which somebody may have raised the limit
@@ -36,7 +37,7 @@ class Quotas(NamedTuple):
     key_rate: float | None = None  # decisions and reports a second, for each key
     experiment_rate: float | None = None  # decisions a second, for each experiment
     key_lifetime: int = KEY_LIFETIME
-    max_total_arms: int = MAX_TOTAL_ARMS  # arms of all experiments that ever took part
+    max_total_arms: int = MAX_TOTAL_ARMS  # arms of all experiments that ever took part, and what their changes take
 
 
 def exhausted(quota: str, detail: str, retry_after: int) -> Refusal:
@@ -46,16 +47,17 @@ def exhausted(quota: str, detail: str, retry_after: int) -> Refusal:
     return refusal
 
 
-def weight_of(n_arms: int) -> int:
-    """Return as how many arms an experiment counts."""
-    return max(LEAST_WEIGHT, n_arms)
+def weight_of(n_arms: int, n_changes: int = 0) -> float:
+    """Return as how many arms an experiment counts, after so many changes of its arms."""
+    return max(LEAST_WEIGHT, n_arms) * max(1.0, n_changes / CHANGES)
 
 
-def too_many_arms(total: int, most: int) -> Refusal:
+def too_many_arms(total: float, most: int) -> Refusal:
     """Refuse more arms."""
     detail = (
-        f"all experiments together would have {total:,} arms, and may have {most:,}. Each counts as at least "
-        f"{LEAST_WEIGHT}, and arms that were retired count too. Use fewer experiments, or raise --max-total-arms."
+        f"all experiments together would have {math.ceil(total):,} arms, and may have {most:,}. Each counts as at "
+        f"least {LEAST_WEIGHT}, arms that were retired count too, and all of them again after each {CHANGES} changes. "
+        "Use fewer experiments, change arms less often, or raise --max-total-arms."
     )
     return exhausted("arms", detail, ARMS_RETRY)
 

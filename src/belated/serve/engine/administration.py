@@ -61,18 +61,26 @@ def find_deciding(fold: Fold, name: str) -> Experiment:
 
 
 def check_room(request: Change, fold: Fold, max_arms: int) -> None:
-    """Refuse arms that the memory of the servers may have no room for. Nothing of an experiment is ever deleted."""
+    """Refuse arms that the memory of the servers may have no room for. Nothing of an experiment is ever deleted.
+
+    A change of arms takes memory even if the arms are not new. One that only retires arms is always possible.
+    """
     if isinstance(request, Create):
         more = weight_of(len(request.settings.arms))
     elif isinstance(request, ChangeArms):
         experiment = fold.by_name[request.name]
-        n_new = len(set(request.change.add).difference(experiment.arms))
-        more = weight_of(len(experiment.arms) + n_new) - weight_of(len(experiment.arms))
+        joining = set(request.change.add).difference(experiment.arms[arm] for arm in experiment.era.arms)
+        n_arms = len(joining.union(experiment.arms))
+        more = weight_of(n_arms, experiment.n_changes + 1) - _weight(experiment) if joining else 0
     else:
         return
-    total = more + sum(weight_of(len(one.arms)) for one in fold.experiments.values())
+    total = more + sum(map(_weight, fold.experiments.values()))
     if more and total > max_arms:
         raise too_many_arms(total, max_arms)
+
+
+def _weight(experiment: Experiment) -> float:
+    return weight_of(len(experiment.arms), experiment.n_changes)
 
 
 def entry_of(request: Change, fold: Fold, at: int) -> Entry | None:

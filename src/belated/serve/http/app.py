@@ -77,7 +77,10 @@ def headers_of(answer: Answer) -> list[tuple[bytes, bytes]]:
 
 
 async def send_all(chunks: AsyncGenerator[bytes], receive: Receive, send: Send) -> None:
-    """Send a long or endless body until it ends or the client leaves. Stops at once then, whatever it waits for."""
+    """Send a long or endless body until it ends or the client leaves. Stops at once then, whatever it waits for.
+
+    If it cannot be completed, the connection ends before the body does. So the client notices that some is missing.
+    """
     gone = asyncio.create_task(disconnected(receive))
     try:
         while True:
@@ -90,6 +93,9 @@ async def send_all(chunks: AsyncGenerator[bytes], receive: Receive, send: Send) 
             if (chunk := following.result()) is None:
                 break
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    except Refusal as refusal:
+        log.warning("a download was cut off", extra={"reason": refusal.detail})
+        return
     finally:
         gone.cancel()
         await chunks.aclose()

@@ -96,13 +96,24 @@ class Feed:
 FEEDS: Final[WeakKeyDictionary[Service, dict[Hashable, Feed]]] = WeakKeyDictionary()
 
 
-async def events(
-    service: Service, key: Hashable, document: Callable[[], Any], *, differences: bool
-) -> AsyncIterator[bytes]:
-    """Yield each document as an event, or the first one and then what has changed."""
+def events(service: Service, key: Hashable, document: Callable[[], Any], *, differences: bool) -> AsyncIterator[bytes]:
+    """Return each document as an event, or the first one and then what has changed.
+
+    Refuses it if there are too many streams. Counts this one now and not when it begins, or many could begin at once.
+    """
     feeds = FEEDS.setdefault(service, {})
+    if sum(feed.n_watching for feed in feeds.values()) >= MOST_WATCHING:
+        said = f"this server has {MOST_WATCHING} live streams. Close some, or ask for the document now and then."
+        raise exhausted("live streams", said, WATCHING_RETRY)
     feed = feeds[key] = feeds.get(key) or Feed(service, key, document)
     feed.n_watching += 1
+    return followed(feeds, key, feed, differences=differences)
+
+
+async def followed(
+    feeds: dict[Hashable, Feed], key: Hashable, feed: Feed, *, differences: bool
+) -> AsyncIterator[bytes]:
+    """Yield the events of a feed. The last one who leaves ends it."""
     seen = -2
     try:
         async for latest in feed.follow():
@@ -121,10 +132,7 @@ async def events(
 
 
 def wants_differences(call: Call) -> bool:
-    """Read the query of a stream. Refuses it if there are too many streams."""
-    if sum(feed.n_watching for feed in FEEDS.get(call.service, {}).values()) >= MOST_WATCHING:
-        said = f"this server has {MOST_WATCHING} live streams. Close some, or ask for the document now and then."
-        raise exhausted("live streams", said, WATCHING_RETRY)
+    """Read the query of a stream."""
     asked = call.query("differences").get("differences", "false")
     if asked not in ("true", "false"):
         raise Refusal("invalid", f"differences must be true or false, got {asked!r:.80}")

@@ -134,7 +134,7 @@ class Lists:
     def _read(self, experiment: Experiment, wanted: Wanted, last: int) -> Generator[list[Found]]:
         journal, left = self._reader.open(), wanted.limit
         try:
-            for page in self._made(journal, experiment, max(wanted.after, wanted.cursor), last):
+            for page in self._made(journal, experiment, wanted, last):
                 kept = [found for found in page if wanted.takes(found)][:left]
                 yield kept
                 left -= len(kept)
@@ -146,16 +146,32 @@ class Lists:
         finally:
             journal.close()
 
-    def _made(self, journal: Journal, experiment: Experiment, after: int, last: int) -> Generator[list[Found]]:
+    def _made(self, journal: Journal, experiment: Experiment, wanted: Wanted, last: int) -> Generator[list[Found]]:
         """Yield the decisions after an entry, oldest first."""
+        after, decision = max(wanted.after, wanted.cursor), wanted.after
         while after < last:
             began, seq = time.monotonic(), self.applied
             page = journal.decisions(experiment.seq, after, EXPORT_PAGE)
+            self._check_left(journal, decision)
             if not page:
                 return
-            after = page[-1].decision.seq
+            after = decision = page[-1].decision.seq
             yield [found for found in page if found.decision.seq <= last]
             self._step_back(began, seq)
+
+    def _check_left(self, journal: Journal, after: int) -> None:
+        """Refuse to go on after a decision that has left the store. The oldest leave first, so later ones may be gone.
+
+        Look after the page was read, because they may leave at any moment.
+        """
+        removed = self._engine.removed
+        if 0 < after <= removed.until and not journal.find([after]):
+            raise Refusal(
+                "gone",
+                "the decision to go on after was archived or erased, as others may have been until "
+                f"{shown(removed.at)}, so that you would miss them. Export everything again without after. What was "
+                "archived is in the files of `belated archive`.",
+            )
 
     def _changed(self, journal: Journal, experiment: Experiment, cursor: int, last: int) -> Generator[list[Found]]:
         """Yield the decisions up to an entry that got an outcome after it. If one comes twice, the later counts."""

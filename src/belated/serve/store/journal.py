@@ -65,6 +65,7 @@ class Record(NamedTuple):
 
 
 MOST_CHANGES, MOST_REFUSALS = 100_000, 20_000  # records of each kind that a store keeps, the newest ones
+MOST_ENDED_KEYS = 1_000  # revoked and expired ones that an SQL store keeps. Every server reads all keys twice a second
 
 
 class Base(NamedTuple):
@@ -273,6 +274,7 @@ class Journal(ABC):
     def add_key(self, key: Key, replaced: Key | None = None, record: Record | None = None) -> None:
         """Save a key, and with it a record. Of `replaced`, which is saved already, the scope and the end change.
 
+        A store may drop keys that were revoked or have expired, but for the MOST_ENDED_KEYS that ended last.
         This and the other methods that change keys and records may raise Busy, and `forget_requests` may. A server has
         more to do than to wait for a lock.
         """

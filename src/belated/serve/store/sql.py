@@ -27,7 +27,15 @@ from belated.serve.store.bases import (
 )
 from belated.serve.store.bases import saving as saving_base
 from belated.serve.store.journal import LATEST, MOST_OUTCOMES, Aliased, Base, Journal, Key, Record, Removal, Requested
-from belated.serve.store.trail import KEY_COLUMNS, RECORDS, adding_key, noting, noting_uses, revoking_key
+from belated.serve.store.trail import (
+    KEY_COLUMNS,
+    RECORDS,
+    adding_key,
+    forgetting_keys,
+    noting,
+    noting_uses,
+    revoking_key,
+)
 
 CREATED: Final = int(EntryKind.CREATED)
 DECIDED: Final = int(EntryKind.DECIDED)
@@ -246,7 +254,8 @@ class SQLJournal(Journal):
         return [Key(*row) for row in self._rows(f"SELECT {KEY_COLUMNS} FROM keys ORDER BY created_at, id")]  # noqa: S608
 
     def add_key(self, key: Key, replaced: Key | None = None, record: Record | None = None) -> None:
-        self._commit_at_once([*self._turn(record), *adding_key(key, replaced, record)])
+        added = adding_key(key, replaced, record)
+        self._commit_at_once([*self._turn(record), *added, *forgetting_keys(key.created_at)])
 
     def revoke_key(self, id: str, at: int, record: Record | None = None) -> bool:
         return self._commit_at_once([*self._turn(record), *revoking_key(id, at, record)])[-1] > 0

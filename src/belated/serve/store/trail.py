@@ -11,6 +11,13 @@ KEY_COLUMNS: Final = ", ".join(Key._fields)
 ADD_KEY: Final = f"INSERT INTO keys ({KEY_COLUMNS}) VALUES ({', '.join(f'${n + 1}' for n in range(len(Key._fields)))})"  # noqa: S608
 END_KEY: Final = "UPDATE keys SET scope = $1, expires_at = $2 WHERE id = $3"
 REVOKE_KEY: Final = "UPDATE keys SET revoked_at = $1 WHERE id = $2 AND revoked_at IS NULL"
+# those that ended first, beyond a number of others. SQLite takes no offset without a limit
+FORGET_KEYS: Final = """
+DELETE FROM keys WHERE id IN (
+    SELECT id FROM keys WHERE revoked_at IS NOT NULL OR expires_at <= $1
+    ORDER BY coalesce(revoked_at, expires_at) DESC, id LIMIT 1000000000 OFFSET $2
+)
+"""
 IS_VALID: Final = "EXISTS (SELECT 1 FROM keys WHERE id = ${} AND revoked_at IS NULL)"
 NOTE_USE: Final = "UPDATE keys SET used_at = $1 WHERE id = $2 AND coalesce(used_at, 0) < $1"
 RECORD: Final = Record._fields[1:]
@@ -47,6 +54,11 @@ def adding_key(key: Key, replaced: Key | None, record: Record | None) -> list[St
     """Return the statements that save a key."""
     ending = [] if replaced is None else [(END_KEY, (replaced.scope, replaced.expires_at, replaced.id))]
     return [(ADD_KEY, tuple(key)), *ending, *noting([] if record is None else [record])]
+
+
+def forgetting_keys(now: int) -> list[Statement]:
+    """Return the statements that drop keys which ended long ago. Nobody can use them, and the trail names them."""
+    return [(FORGET_KEYS, (now, journal.MOST_ENDED_KEYS))]
 
 
 def revoking_key(id: str, at: int, record: Record | None) -> list[Statement]:
