@@ -6,6 +6,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import cloudpickle
 import numpy as np
 import pytest
 
@@ -215,3 +216,17 @@ def test_what_refers_to_itself_is_refused(tmp_path: Path) -> None:
     rule.itself = rule  # type: ignore[attr-defined]
     with pytest.raises(InvalidInput, match="refers to itself"):
         lab.compare(lab.Comparison(["bold"], "wave", rule, 2, 20, 1), folder=tmp_path)
+
+
+def test_a_function_that_numba_compiles_counts_by_its_settings(tmp_path: Path) -> None:
+    """And it stays the same when it is sent to another process."""
+    numba: Any = pytest.importorskip("numba")
+
+    def make(scale: float) -> Any:
+        scaling = numba.njit(lambda: scale)
+        return marked(lambda n_arms, seed: scaled(n_arms, seed, scaling.py_func())), scaling
+
+    (mine, scaling), (other, _) = make(1.0), make(2.0)
+    assert play(mine, tmp_path) == play(other, tmp_path) == ""
+    cloudpickle.dumps(scaling)
+    assert "1 of 1" in play(mine, tmp_path)

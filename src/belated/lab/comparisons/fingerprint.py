@@ -181,6 +181,8 @@ def _contents(value: Any) -> dict[str, Any]:
     if isinstance(value, dict):
         return {str(key): one for key, one in value.items()}
     held = getattr(value, "__dict__", {}) if _yours(type(value)) else {}
+    if "py_func" in held:  # a function that Numba compiles, whose other attributes change when it is used
+        return {"py_func": held["py_func"]}
     return {name: one for name, one in held.items() if isinstance(one, WRAPPERS + CODE) or _data(one) is not None}
 
 
