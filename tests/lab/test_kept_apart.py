@@ -34,6 +34,13 @@ class Settings:
     scale: float
 
 
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """The same in slots."""
+
+    scale: float
+
+
 class Pair(NamedTuple):
     """The same."""
 
@@ -133,6 +140,7 @@ MAKERS: dict[str, Callable[[float], Any]] = {
     "method": lambda scale: Maker(scale).make,
     "an object that holds a function": lambda scale: Holder(marked(lambda k, seed: scaled(k, seed, scale))),
     "a function that holds an object": lambda scale: of(Settings(scale)),
+    "a function that holds an object with slots": lambda scale: of(Slots(scale)),
     "a function that holds a list of objects": lambda scale: of_first([Settings(scale)]),
     "a function that holds a tuple with names": lambda scale: of(Pair(scale)),
     "a function that holds a tuning": lambda scale: of_tuning(MyTuning(scale)),

@@ -180,7 +180,9 @@ def _contents(value: Any) -> dict[str, Any]:
         return {str(number): one for number, one in enumerate(value)}
     if isinstance(value, dict):
         return {str(key): one for key, one in value.items()}
-    held = getattr(value, "__dict__", {}) if _yours(type(value)) else {}
+    state: Any = object.__getstate__(value) if _yours(type(value)) else None
+    parts = state if isinstance(state, tuple) else (state,)  # attributes, and slots if there are any
+    held = {name: one for part in parts if isinstance(part, dict) for name, one in part.items()}
     if "py_func" in held:  # a function that Numba compiles, whose other attributes change when it is used
         return {"py_func": held["py_func"]}
     return {name: one for name, one in held.items() if isinstance(one, WRAPPERS + CODE) or _data(one) is not None}
