@@ -112,9 +112,22 @@ def test_they_say_what_they_are() -> None:
     assert (repr(maker), maker.__name__, maker(2, 0).n_arms) == ("mine", "mine", 2)
 
 
+class Shown:
+    """An object whose text does not say its setting."""
+
+    def __init__(self, setting: int) -> None:
+        self.setting = setting
+
+    def __repr__(self) -> str:
+        return "shown"
+
+
 def test_only_what_a_package_ships_has_a_fingerprint() -> None:
     assert fingerprint_of("numpy", np.ndarray, {"a": 1}) == f"numpy {np.__version__} ndarray {{'a': 1}}"
-    assert fingerprint_of("numpy", np.ndarray, {"a": print_nothing}) is None
+    settings = {"a": [(np.generic, np.float64(0.5)), None, {"b": "text"}]}  # all that a text says in full
+    assert fingerprint_of("numpy", np.ndarray, settings) == f"numpy {np.__version__} ndarray {settings!r}"
+    for value in (print_nothing, Shown(1), Shown, [Shown(1)], {"b": Shown(1)}, {Shown(1)}):
+        assert fingerprint_of("numpy", np.ndarray, {"a": value}) is None
     assert fingerprint_of("numpy", Greedy, {}) is None
     assert fingerprint_of("numpy", lambda seed: seed, {}) is None
     assert not hasattr(Maker("mine", plain), "fingerprint")

@@ -22,6 +22,12 @@ def test_every_bound_is_a_number_and_none_is_recalled(losses: str, delays: str, 
         assert algorithm.mark != "derived" or losses != "bernoulli:gap=0.3" or delays != "none" or bound is not None
 
 
+def test_a_part_of_a_bound_is_not_shown_as_one() -> None:
+    """That of composite has a second term, whose size the paper does not say."""
+    setting = setting_of(lab.Problem(lab.Bernoulli(gap=0.3), lab.Fixed(2), n_arms=2, n_rounds=100_000), 1)
+    assert lab.find("composite").bound(setting) is None
+
+
 def test_bounds_do_not_depend_on_how_losses_and_delays_are_given() -> None:
     one = lab.Problem(lab.Bernoulli(gap=0.3, mean=0.4), lab.Fixed(9), n_arms=3, n_rounds=500)
     means = [0.4, 0.1, 0.4]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from belated import FTRL, Decision, lab
+from belated import FTRL, Decision, baselines, lab
 from belated.errors import InvalidInput
 from belated.tunings import Advanced, Tsallis
 
@@ -125,6 +125,15 @@ class Outside:
 def test_an_opponent_with_a_wrong_arm_is_refused(arm: int) -> None:
     problem = lab.Duel(FIRST, n_rounds=10).against(lambda _k, _seed: Outside(arm))  # type: ignore[arg-type,return-value]
     with pytest.raises(InvalidInput, match=f"the arm of the opponent must be a whole number from 0 to 2, got {arm}"):
+        lab.play("uniform", problem, [1])
+
+
+@pytest.mark.parametrize(
+    "opponent", [baselines.Doubling, baselines.SOLID, lambda k, seed: baselines.Skipper(k, 5, seed=seed)]
+)
+def test_an_opponent_that_needs_to_know_more_is_refused(opponent: Any) -> None:
+    problem = lab.Duel(FIRST, n_rounds=10).against(opponent)
+    with pytest.raises(InvalidInput, match="needs the delay of a round or the losses of all arms"):
         lab.play("uniform", problem, [1])
 
 

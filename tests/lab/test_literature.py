@@ -256,6 +256,15 @@ def test_what_is_finished_is_kept_after_an_interrupt(tmp_path: Path, monkeypatch
     assert len((tmp_path / "reproduction.csv").read_text().splitlines()) == 2
 
 
+@pytest.mark.parametrize(
+    ("losses", "is_divided"), [([], True), (["--losses", "wave"], False), (["--problem", "dzhoha-2021-0"], False)]
+)
+def test_a_comparison_says_if_losses_are_divided(losses: list[str], is_divided: bool) -> None:
+    words = ["compare", "--problem", "li-2019", *losses, "--algorithms", "uniform", "--rounds", "20", "--seeds", "2"]
+    shown = CliRunner().invoke(cli.app, words, catch_exceptions=False).output
+    assert ("The losses of li-2019 are divided by 2, to be at most 1. So regret is, too." in shown) == is_divided
+
+
 def test_one_paper_is_played_in_small() -> None:
     (case,) = li_2019.PAPER.cases
     small = replace(li_2019.PAPER, cases=(replace(case, systems=("means", "thompson"), seeds=2),))

@@ -331,10 +331,10 @@ def test_functions_that_hold_each_other_have_a_fingerprint() -> None:
     def two() -> Any:
         return one
 
-    assert fingerprint._held(one) == [["two", None]]
+    assert fingerprint._held(one) == [["two", two.__qualname__, []]]
     endless: list[Any] = []
     endless.append(endless)
-    assert fingerprint._held(lambda: (endless, late)) == [["endless", None]]  # type: ignore[has-type]
+    assert fingerprint._held(lambda: (endless, late)) == [["endless", "list", []]]  # type: ignore[has-type]
     late = 1
 
 

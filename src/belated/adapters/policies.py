@@ -4,6 +4,8 @@ from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any, final
 
+import numpy as np
+
 from belated.arrays import Floats
 from belated.errors import DuplicateReport, InvalidInput, UnknownRound
 from belated.learner.decisions import Decision, Learner, MakeLearner, as_round
@@ -150,11 +152,21 @@ class Maker:
 
 
 def fingerprint_of(package: str, kind: Any, settings: object) -> str | None:
-    """A text that says which policy of a package this is. None if it is not the package's, or has a function in it."""
+    """A text that says which policy of a package this is. None if it is not of the package, or holds other objects."""
     words = f"{package} {version(package)} {getattr(kind, '__qualname__', '')} {settings!r}"
-    module = str(getattr(kind, "__module__", ""))
-    is_known = isinstance(kind, type) and module.partition(".")[0] == package and " at 0x" not in words
+    is_known = isinstance(kind, type) and is_plain((kind, settings), package)
     return words if is_known else None
+
+
+def is_plain(value: Any, package: str) -> bool:
+    """Whether the text of a value says all of it. That of an object may leave out settings."""
+    if isinstance(value, dict):
+        return all(is_plain(part, package) for part in value.items())
+    if isinstance(value, tuple | list):
+        return all(is_plain(part, package) for part in value)
+    if isinstance(value, type):
+        return value.__module__.partition(".")[0] == package
+    return value is None or isinstance(value, bool | int | float | str | np.number | np.bool_)
 
 
 def wrong_arm(name: str, arm: object, n_arms: int) -> InvalidInput:

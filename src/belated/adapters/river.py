@@ -49,15 +49,15 @@ def learner(policy: Any) -> Maker:
             "write bandit.ThompsonSampling(reward_obj=proba.Beta()), for others proba.Gaussian()"
         )
     name = type(policy).__name__
-    settings = {word: getattr(policy, word, None) for word in inspect.signature(type(policy)).parameters}
-
-    has_seed = "seed" in settings
+    has_seed = "seed" in inspect.signature(type(policy)).parameters
 
     def make(n_arms: int, seed: int) -> PolicyLearner:
         clone = policy.clone({"seed": whole_number("seed", seed, 0)} if has_seed else None)
         arms = list(range(whole_number("n_arms", n_arms, 1)))
         return PolicyLearner(f"river {name}", n_arms, partial(clone.pull, arms), clone.update)
 
+    is_known = type(policy).__module__.startswith("river.")
+    settings = dict(policy._get_params()) if is_known else {}  # with those of the objects inside
     settings.pop("seed", None)
     return Maker(f"river {name}", make, fingerprint_of("river", type(policy), settings))
 

@@ -96,6 +96,9 @@ class Composite(Baseline):
         return ahead.distribution()
 
 
-def bound(n_arms: int, n_rounds: int, d: int) -> float:
-    """The leading term of Reg <= 8 sqrt(d (4k + 1) n ln k) + O(d), with Exp3 as the base [read]."""
+def leading_term(n_arms: int, n_rounds: int, d: int) -> float:
+    """The first term of Reg <= 8 sqrt(d (4k + 1) n ln k) + O(d), with Exp3 as the base [read].
+
+    Alone it is no bound. The paper does not say how large the second term is.
+    """
     return 8 * math.sqrt(d * (4 * n_arms + 1) * n_rounds * math.log(n_arms))

@@ -23,7 +23,7 @@ from belated.lab.comparisons import dask_games
 from belated.lab.comparisons.comparison import Comparison, read_toml
 from belated.lab.comparisons.results import FILES, Results
 from belated.lab.comparisons.tables import HEADINGS, meaning_of_star, short
-from belated.lab.literature.naming import PROBLEMS, settings_of_problem
+from belated.lab.literature.naming import PROBLEMS, note_of_losses, settings_of_problem
 from belated.lab.problems.parsing import AROUND, AROUND_LOSSES, DELAYS, LOSSES, SEVERAL, settings_of
 from belated.progress import while_busy
 from belated.reports import Table as Cells
@@ -117,7 +117,8 @@ def show(results: Results) -> None:
     print_cells(cells, console, texts=(HEADINGS.index("needs in advance"),))
     for warning in results.warnings:
         tell(f"! {warning}")
-    for remark in filter(None, (meaning_of_star(results.rows), results.note)):
+    remarks = meaning_of_star(results.rows), results.note, note_of_losses(results.comparison.losses)
+    for remark in filter(None, remarks):
         tell(remark)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from river import bandit, proba, stats
+from river import bandit, proba, stats, utils
 
 from belated import FTRL, Learner, OutcomeRange, lab
 from belated.adapters import river
@@ -160,6 +160,9 @@ def test_the_fingerprint_tells_policies_apart() -> None:
     assert "UCB" in one.fingerprint
     greedy = [river.learner(bandit.ThompsonSampling(proba.Beta(a, 1))).fingerprint for a in (1, 2)]
     assert greedy[0] != greedy[1]
+    windows = [river.learner(bandit.UCB(delta=1, reward_obj=stats.EWMean(share))).fingerprint for share in (0.1, 0.9)]
+    assert windows[0] != windows[1]  # their texts are alike
+    assert not hasattr(river.learner(bandit.UCB(delta=1, reward_obj=utils.Rolling(stats.Mean, 5))), "fingerprint")
 
 
 def test_without_the_adapter_it_is_named() -> None:

@@ -9,7 +9,6 @@ from belated import baselines, bounds
 from belated.baselines import (
     bold,
     bzcbb_doubling,
-    composite,
     doubling,
     hoeven_2022,
     mixed_exp3,
@@ -167,7 +166,6 @@ ALGORITHMS = (
         "d",
         "read",
         lambda s: lambda k, seed: baselines.Composite(k, max(2, s.longest_delay + 1), seed=seed),
-        lambda s: composite.bound(s.n_arms, s.n_rounds, max(2, s.longest_delay + 1)),
     ),
     Algorithm(
         "solid",

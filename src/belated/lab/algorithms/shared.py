@@ -5,8 +5,9 @@ import hashlib
 import pickle
 import random
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
-from types import CellType, CodeType, FunctionType
+from types import CellType, CodeType, FunctionType, MemberDescriptorType
 from typing import Any, final
 
 import numpy as np
@@ -73,9 +74,19 @@ def _parts(value: Any, depth: int = DEPTH) -> Iterator[Any]:
     if depth == 0:
         return
     inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple | set) else ()
-    attributes = getattr(value, "__dict__", None)
-    for part in (*inner, *(attributes.values() if isinstance(attributes, dict) else ())):
+    for part in (*inner, *_attributes(value)):
         yield from _parts(part, depth - 1)
+
+
+def _attributes(value: Any) -> Iterator[Any]:
+    """What is in the attributes of an object, also of one whose class has slots for them."""
+    attributes = getattr(value, "__dict__", None)
+    yield from attributes.values() if isinstance(attributes, dict) else ()
+    for kind in type(value).__mro__:
+        slots = [one for one in vars(kind).values() if isinstance(one, MemberDescriptorType)]
+        for slot in slots if "__slots__" in vars(kind) else ():
+            with suppress(AttributeError):  # it may be empty
+                yield slot.__get__(value)
 
 
 @final

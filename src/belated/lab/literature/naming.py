@@ -41,6 +41,15 @@ def from_literature(name: str) -> Problem:
     raise unknown_name("problem of the literature", str(name), PROBLEMS)
 
 
+def note_of_losses(losses: Any) -> str:
+    """What to say of losses that are a paper's divided by their largest. Empty for all others."""
+    for case in CASES.values():
+        if isinstance(case.game, Played) and case.game.scale != 1 and case.game.problem.losses is losses:
+            times = f"{case.game.scale:g}"
+            return f"The losses of {case.name} are divided by {times}, to be at most 1. So regret is, too."
+    return ""
+
+
 def settings_of_problem(name: str) -> dict[str, Any]:
     """A problem of the literature as settings of a comparison."""
     problem = from_literature(name)

@@ -40,8 +40,11 @@ def checked_blocks(rule: Losses, blocks: Iterator[Floats], what: str, n_arms: in
 
 
 def _as_floats(rule: Any, block: Any, what: str, rows: int) -> Floats:
+    """A copy, because a rule may fill the same array again for its next block."""
     try:
-        return as_numbers(block)
+        numbers = as_numbers(block)
+        is_one_row = numbers.ndim == 2 and len(numbers) > 0 and numbers.strides[0] == 0  # as np.broadcast_to gives it
+        return np.broadcast_to(numbers[0].copy(), numbers.shape) if is_one_row else numbers.copy()
     except InvalidInput as error:
         raise InvalidInput(f"{rule!r:.80} gave {what} that are not numbers after round {rows}: {error}") from None
 
@@ -67,6 +70,7 @@ def checked_reports(
         if not is_trusted:
             _check_report(rule, block, delays, reported)
             delays = np.minimum(delays, NEVER).astype(np.int64)  # a number near 2**63 also means never
+            reported = reported.copy()  # a rule may fill the same array again for its next block
         yield block, delays, reported
 
 

@@ -155,7 +155,13 @@ class _Against:
         make: Any = self.opponent
         if isinstance(make, Tuning):
             return FTRL(n_arms, make, seed=seed)
-        return make(n_arms, seed=seed) if isinstance(make, type) else make(n_arms, seed)
+        made = make(n_arms, seed=seed) if isinstance(make, type) else make(n_arms, seed)
+        if getattr(made, "needs_delay", False) or getattr(made, "feedback", "loss") == "vector":
+            raise InvalidInput(
+                f"{text_of_code(make)} needs the delay of a round or the losses of all arms. An opponent hears only "
+                "its own losses, when they arrive"
+            )
+        return made
 
 
 def _losses(given: Any) -> Floats:

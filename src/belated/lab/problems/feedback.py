@@ -57,8 +57,8 @@ class Feedback(ABC):
 
 
 def delays_of(rule: Delays, n_arms: int, n_rounds: int, generator: np.random.Generator) -> Integers:
-    """The delays of all rounds, checked."""
-    delays = as_delays(rule.draw(n_arms, n_rounds, generator))
+    """The delays of all rounds, checked. A copy, because a rule may fill the same array again for the next game."""
+    delays = as_delays(rule.draw(n_arms, n_rounds, generator)).copy()
     if delays.size != n_rounds:
         raise InvalidInput(f"{rule!r:.80} gave {delays.size} delays for {n_rounds} rounds")
     return delays
