@@ -72,7 +72,9 @@ def is_compiling() -> bool:
 
 
 def folder() -> str:
-    """Where compiled kernels are kept. Raises if they would be lost with this process."""
+    """Where compiled kernels are kept. Raises if there are none, or if they would be lost with this process."""
+    if native.is_switched_off():
+        raise InvalidInput("nothing is compiled, because NUMBA_DISABLE_JIT is set")
     if not _loads():
         raise InvalidInput(_cannot_load())
     kept = keeping.folder()
