@@ -3,6 +3,7 @@
 These tests start plain interpreters, which the quick check allows.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -61,6 +62,13 @@ def test_a_command_names_the_extra_of_a_missing_library_and_no_extra_for_a_stran
     stranger = ModuleNotFoundError("No module named 'helpers'", name="helpers")
     assert said_of(stranger) == "No module named 'helpers'"
     assert said_of(ModuleNotFoundError("river is missing. Install it")) == "river is missing. Install it"
+
+
+def test_a_wrong_variable_is_told_in_one_line() -> None:
+    command, wrong = [sys.executable, "-m", "belated", "warm"], {**os.environ, "BELATED_KERNELS": "fast"}
+    done = subprocess.run(command, env=wrong, capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.returncode == 2
+    assert done.stderr == "error: BELATED_KERNELS must be auto, compiled or interpreted, got 'fast'\n"
 
 
 NEED = {  # what needs a library of an extra, and the library and the extra that the error names
