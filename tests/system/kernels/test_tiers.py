@@ -155,7 +155,7 @@ def play_whole_games() -> None:
     bursts = lab.Problem(lab.Wave(half_period=40), lab.Bursts(40), n_arms=2, n_rounds=900)
     bold = tunings.Shadow(switch_threshold=1e6)  # it is bold whatever happens, until the alarm
     lab.play(lambda k, seed: FTRL(k, bold, seed=seed), bursts, [3])
-    Effort(saboteur=saboteurs.SABOTEURS["latest-probability"]).play(tunings.Simple(), problem, [0])
+    Effort(saboteur=saboteurs.SABOTEURS["latest-probability"]).play(tunings.Simple(), problem, range(1))
     kernels.groups(np.minimum(np.arange(300) + delays, 299))
     kernels.backlogs(delays, 1.5)
     x, losses, arms = np.full((9, 2), 0.5), np.linspace(0, 1, 18).reshape(9, 2), np.arange(9) % 2
