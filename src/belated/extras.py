@@ -2,6 +2,8 @@
 
 import json
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,15 @@ NAME = (__package__ or "belated").replace("_", "-")  # belated-client has this m
 def missing(module: str | None, *extras: str) -> str:
     """What to say when a library is missing that one of Belated's extras installs."""
     return f"{module} is missing. Install it with `{command(*extras)}`."
+
+
+@contextmanager
+def needs(*extras: str) -> Iterator[None]:
+    """Import what these extras install inside the `with` block. If it is missing, the error names the command."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(missing(error.name, *extras), name=error.name) from error
 
 
 def missing_package(package: str) -> str:

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
+from belated.extras import needs
+
 # Okabe and Ito's colours, which colour-blind people can tell apart
 COLOURS = BLUE, ORANGE, GREEN, _, _, _, BLACK, GREY = (
     "#0072B2",
@@ -39,7 +41,8 @@ def canvas(
 
     `style` has Matplotlib's settings that differ from ours.
     """
-    import matplotlib  # noqa: PLC0415  (only figures need it)
+    with needs("lab"):
+        import matplotlib  # noqa: PLC0415  (only figures need it)
 
     matplotlib.use("Agg")
     from matplotlib import pyplot  # noqa: PLC0415

@@ -72,6 +72,14 @@ def test_on_a_full_disk_the_kernel_is_compiled_and_the_reason_noted(monkeypatch:
         kernels.folder()
 
 
+def test_where_numba_s_compiler_is_disabled_warm_does_not_say_that_it_has_compiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    with pytest.raises(InvalidInput, match="nothing is compiled, because NUMBA_DISABLE_JIT is set"):
+        kernels.folder()
+
+
 def test_without_a_folder_to_write_to_they_are_read_from_another() -> None:
     elsewhere = Numbas()
     elsewhere.save_overload((), "compiled with the image")

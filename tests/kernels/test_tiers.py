@@ -5,6 +5,7 @@ import json
 import math
 import sys
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from types import FrameType
@@ -15,7 +16,7 @@ import pytest
 
 from belated import FTRL, kernels, tunings
 from belated.errors import InvalidInput
-from belated.kernels import compiling, interpreting, native
+from belated.kernels import compiling, interpreting, keeping, native
 from belated.kernels.background import Background
 
 
@@ -174,6 +175,25 @@ def test_of_two_threads_only_one_starts_to_compile(monkeypatch: pytest.MonkeyPat
     may_end.set()
     first.join()
     assert starts == [1]
+
+
+def test_two_threads_get_the_same_object_of_numba(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two would have different names on disk, so one of them would be compiled again. Since Python 3.12."""
+    made = list[object]()
+
+    def make(_: object) -> object:
+        made.append(object())
+        time.sleep(0.05)
+        return made[-1]
+
+    monkeypatch.setattr(keeping, "dispatcher_of", make)
+    kernel, found = compiling.Kernel(plain(kernels.exp), is_compiled_first=False), list[object]()
+    threads = [threading.Thread(target=lambda: found.append(kernel.dispatcher)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == made * 2
 
 
 def test_what_another_thread_has_loaded_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 These tests start plain interpreters, which the quick check allows.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -61,6 +62,35 @@ def test_a_command_names_the_extra_of_a_missing_library_and_no_extra_for_a_stran
     stranger = ModuleNotFoundError("No module named 'helpers'", name="helpers")
     assert said_of(stranger) == "No module named 'helpers'"
     assert said_of(ModuleNotFoundError("river is missing. Install it")) == "river is missing. Install it"
+
+
+def test_a_wrong_variable_is_told_in_one_line() -> None:
+    command, wrong = [sys.executable, "-m", "belated", "warm"], {**os.environ, "BELATED_KERNELS": "fast"}
+    done = subprocess.run(command, env=wrong, capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.returncode == 2
+    assert done.stderr == "error: BELATED_KERNELS must be auto, compiled or interpreted, got 'fast'\n"
+
+
+NEED = {  # what needs a library of an extra, and the library and the extra that the error names
+    "import belated.reports": ("jinja2", "lab"),
+    "import belated.replay": ("jinja2", "lab"),
+    "import belated.testing.learner_contract": ("hypothesis", "testing"),
+    "from belated.figure_style import canvas; canvas().__enter__()": ("matplotlib", "lab"),
+    "from belated.lab.problems.given_losses import LossesFile; LossesFile('losses.csv').loaded()": ("polars", "lab"),
+    "from belated.lab.comparisons.frames import polars_frame; polars_frame({})": ("polars", "lab"),
+    "from belated.replay.log_files import _open_parquet; _open_parquet('log.parquet')": ("polars", "lab"),
+    "from belated.lab.comparisons.dask_games import connect; connect('local', 1)": ("distributed", "dask"),
+}
+
+
+def test_in_python_too_a_missing_library_is_told_with_its_command() -> None:
+    lines = ["import sys", *(f"sys.modules[{library!r}] = None" for library, _ in NEED.values())]
+    for work in NEED:
+        lines += ["try:", f"    {work}", "except ModuleNotFoundError as error: print(error)"]
+    told = run_python("\n".join(lines)).splitlines()
+    assert told == [
+        f"{library} is missing. Install it with `pip install -e '{ROOT}[{extra}]'`." for library, extra in NEED.values()
+    ]
 
 
 def test_commands_of_the_service_do_not_complain_about_the_lab() -> None:

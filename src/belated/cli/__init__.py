@@ -5,6 +5,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from belated.cli import application
+from belated.errors import BelatedError
 from belated.extras import missing
 
 if TYPE_CHECKING:
@@ -31,7 +32,10 @@ def load(*parts: str) -> None:
 
 def main() -> None:
     """Run the command in sys.argv."""
-    load(*(SERVICE if sys.argv[1:2] and sys.argv[1] in SERVICE_COMMANDS else STUDIES + SERVICE))
+    try:
+        load(*(SERVICE if sys.argv[1:2] and sys.argv[1] in SERVICE_COMMANDS else STUDIES + SERVICE))
+    except BelatedError as error:  # BELATED_KERNELS may have a wrong value
+        application.stop(str(error))
     application.run()
 
 

@@ -12,7 +12,8 @@ import time
 import warnings
 from collections.abc import Callable, Hashable
 from contextlib import suppress
-from functools import cache, cached_property, partial, update_wrapper
+from functools import cache, partial, update_wrapper
+from threading import RLock
 from typing import Any, Final, ParamSpec, TypeVar, cast, final
 
 import numpy as np
@@ -36,6 +37,7 @@ LARGE: Final = 100_000  # numbers in an array, for which waiting for the compile
 COMPILING: Final = "compiling the kernels (once on a machine)"
 
 _background = Background()
+_making = RLock()
 _entry_points: dict[Hashable, Callable[..., Any]] = {}
 
 
@@ -70,7 +72,9 @@ def is_compiling() -> bool:
 
 
 def folder() -> str:
-    """Where compiled kernels are kept. Raises if they would be lost with this process."""
+    """Where compiled kernels are kept. Raises if there are none, or if they would be lost with this process."""
+    if native.is_switched_off():
+        raise InvalidInput("nothing is compiled, because NUMBA_DISABLE_JIT is set")
     if not _loads():
         raise InvalidInput(_cannot_load())
     kept = keeping.folder()
@@ -95,6 +99,7 @@ class Kernel:
         update_wrapper(self, function)
         self.function = function
         self.is_compiled_first = is_compiled_first
+        self._dispatcher: Any = None
         self._run: Callable[..., Any] = self._choose
 
     def __call__(self, *arguments: Any) -> Any:
@@ -108,10 +113,13 @@ class Kernel:
         """What Numba takes this object for where another kernel calls it."""
         return self.dispatcher._numba_type_
 
-    @cached_property
+    @property
     def dispatcher(self) -> Any:
-        """Numba's object for this kernel."""
-        return keeping.dispatcher_of(self.function)
+        """Numba's object for this kernel. There is one, also if two threads ask at once (cached_property makes two)."""
+        if self._dispatcher is None:
+            with _making:
+                self._dispatcher = self._dispatcher or keeping.dispatcher_of(self.function)
+        return self._dispatcher
 
     def _choose(self, *arguments: Any) -> Any:
         """Choose a tier for this call. Once the kernel is compiled there is nothing left to choose."""

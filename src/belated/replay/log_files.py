@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from belated.errors import InvalidInput
+from belated.extras import needs
 
 CHUNK_ROWS = 2_000  # larger chunks only cost memory
 Texts = Sequence[str]
@@ -121,7 +122,8 @@ def _csv_chunks(path: Path, records: Iterator[tuple[int, list[str]]], width: int
 
 
 def _open_parquet(path: Path) -> LogTable:
-    import polars  # noqa: PLC0415  (only Parquet needs it)
+    with needs("lab"):
+        import polars  # noqa: PLC0415  (only Parquet needs it)
 
     try:
         frame = polars.read_parquet(path, glob=False)

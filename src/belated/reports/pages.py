@@ -13,14 +13,16 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
-
 import belated
 from belated.cells import Table
+from belated.extras import needs
 from belated.folders import make_folder
 from belated.progress import while_busy
 from belated.reports.charts import Columns, Figure, render
+
+with needs("lab"):
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup, escape
 
 RESULTS = "results.json"
 VERSIONED = ("numpy", "numba", "polars", "matplotlib")

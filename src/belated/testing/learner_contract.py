@@ -9,11 +9,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from belated.errors import BelatedError, DuplicateReport, InvalidInput, UnknownRound
+from belated.extras import needs
 from belated.learner.decisions import Decision, Learner
+
+with needs("testing"):
+    from hypothesis import HealthCheck, given, settings
+    from hypothesis import strategies as st
 
 BAD_REPORTS = [
     (1, -0.1, InvalidInput),

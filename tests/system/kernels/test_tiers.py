@@ -18,6 +18,7 @@ from belated.kernels.interpreting import Row, Table, Vector
 from belated.kernels.means import MEANS
 from belated.kernels.shadow import SHADOW
 from belated.learner.mixing import Mix
+from belated.paper import Effort, saboteurs
 from belated.replicated.shared_learner import SharedLearner
 
 RECORDS = {tuple(dtype.names or ()): dtype for dtype in (CLOCK, LEDGER, MEANS, SHADOW)}
@@ -25,10 +26,10 @@ CHECKED, EVERY = 25, 29  # the first calls of each kernel are checked, and then 
 
 
 def all_kernels() -> dict[Any, Kernel]:
-    """All kernels of the package by their functions."""
+    """All kernels by their functions: those of the package `kernels`, and one that is wrong on purpose."""
     files = Path(kernels.__file__).parent.glob("*.py")
     modules = [import_module(f"belated.kernels.{file.stem}") for file in files if file.stem != "__init__"]
-    found = [value for module in modules for value in vars(module).values() if isinstance(value, Kernel)]
+    found = [value for module in (*modules, saboteurs) for value in vars(module).values() if isinstance(value, Kernel)]
     return {kernel.function: kernel for kernel in found}
 
 
@@ -154,6 +155,7 @@ def play_whole_games() -> None:
     bursts = lab.Problem(lab.Wave(half_period=40), lab.Bursts(40), n_arms=2, n_rounds=900)
     bold = tunings.Shadow(switch_threshold=1e6)  # it is bold whatever happens, until the alarm
     lab.play(lambda k, seed: FTRL(k, bold, seed=seed), bursts, [3])
+    Effort(saboteur=saboteurs.SABOTEURS["latest-probability"]).play(tunings.Simple(), problem, range(1))
     kernels.groups(np.minimum(np.arange(300) + delays, 299))
     kernels.backlogs(delays, 1.5)
     x, losses, arms = np.full((9, 2), 0.5), np.linspace(0, 1, 18).reshape(9, 2), np.arange(9) % 2

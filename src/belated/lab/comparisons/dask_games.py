@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from belated.errors import ClusterError, InvalidInput
+from belated.extras import needs
 from belated.lab.algorithms import BY_NAME, Algorithm, find
 from belated.lab.comparisons.fingerprint import environment
 from belated.lab.comparisons.finished_games import FinishedGame
@@ -26,7 +27,8 @@ ATTEMPTS = 5  # how often Dask may blame a task for more than `allowed-failures`
 
 def connect(address: str, workers: int) -> "Client":
     """A client of the scheduler at an address, or of `workers` processes of our own if the address is `local`."""
-    from distributed import Client  # noqa: PLC0415  (only sweeps on Dask need it)
+    with needs("dask"):
+        from distributed import Client  # noqa: PLC0415  (only sweeps on Dask need it)
 
     whole_number("workers", workers, 1)
     if address == "local":

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from belated.extras import needs
 from belated.lab.comparisons.row import Row
 from belated.lab.games.curves import MEASURES
 
@@ -42,7 +43,8 @@ def plays(row: Row) -> dict[str, Any]:
 
 def polars_frame(columns: dict[str, Any]) -> Any:
     """A polars DataFrame. What is not known is null."""
-    import polars  # noqa: PLC0415  (only results need it)
+    with needs("lab"):
+        import polars  # noqa: PLC0415  (only results need it)
 
     return polars.DataFrame(columns).with_columns(polars.selectors.float().fill_nan(None))
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, final
 
+from belated.extras import needs
 from belated.folders import as_path, make_folder
 from belated.lab.comparisons import figure, frames, tables
 from belated.lab.comparisons.comparison import Comparison
@@ -71,7 +72,8 @@ class Results:
         Where `is_suspicious` is true, the expected regret means nothing. Where `is_partial` is true, the regret is not
         that of a shorter game, because the problem depends on its number of rounds.
         """
-        import polars  # noqa: PLC0415  (only results need it)
+        with needs("lab"):
+            import polars  # noqa: PLC0415  (only results need it)
 
         depends = self.comparison.problem.depends_on_horizon
         columns = [frames.regrets(row, depends_on_horizon=depends) for row in self.rows]
@@ -79,7 +81,8 @@ class Results:
 
     def plays(self) -> Any:
         """How often each arm was played, with one line for each algorithm, seed, checkpoint and arm."""
-        import polars  # noqa: PLC0415
+        with needs("lab"):
+            import polars  # noqa: PLC0415
 
         return polars.concat([frames.polars_frame(frames.plays(row)) for row in self.rows])
 

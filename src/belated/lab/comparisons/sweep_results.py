@@ -8,6 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
+from belated.extras import needs
 from belated.folders import as_path, make_folder
 from belated.lab.comparisons import frames
 from belated.lab.comparisons.columns import labels, settings_of
@@ -44,7 +45,8 @@ class SweepResults:
 
         A column has null where a rule or an algorithm has no such setting, or where a number is not known.
         """
-        import polars  # noqa: PLC0415  (only results need it)
+        with needs("lab"):
+            import polars  # noqa: PLC0415  (only results need it)
 
         lines = list(self._lines())
         names = {group: dict.fromkeys(name for *_, line in lines for name in line[group]) for group in GROUPS}

@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 from belated.arrays import Floats
 from belated.errors import InvalidInput
+from belated.extras import needs
 from belated.validation import as_numbers
 
 
 def _read_table(path: Path) -> Any:
-    import polars  # noqa: PLC0415  (only files need it)
+    with needs("lab"):
+        import polars  # noqa: PLC0415  (only files need it)
 
     readers: dict[str, Callable[[Path], Any]] = {
         ".csv": partial(polars.read_csv, null_values="", infer_schema_length=None),
