@@ -388,7 +388,7 @@ def test_an_interrupted_sweep_keeps_every_finished_game(tmp_path: Path) -> None:
         if setting.seed == 1 and not done.is_set():
             done.set()
             os.kill(os.getpid(), signal.SIGINT)
-            threading.Event().wait(0.6)  # the main thread needs its turn
+            threading.Event().wait(2.0)  # the main thread needs its turn
         return Simple()
 
     done = threading.Event()  # a list would count as a setting of the function
