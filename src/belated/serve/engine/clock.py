@@ -18,6 +18,8 @@ from statistics import median_low
 from typing import Final, NamedTuple, final
 
 from belated.serve.domain import timestamps
+from belated.serve.domain.fold import Fold
+from belated.serve.domain.history import Place
 from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.store.journal import Journal
 
@@ -51,7 +53,7 @@ class Moment(NamedTuple):
 
 @final
 class Timekeeper:
-    """Tells the time in microseconds. `newest` is the time of the journal's newest entry, or 0."""
+    """Tells the time in microseconds. `newest` is the time of the newest entry that counts, or 0."""
 
     def __init__(
         self,
@@ -151,10 +153,36 @@ class Timekeeper:
         )
 
 
-def timekeeper(clock: Callable[[], int] | None, journal: Journal, newest: int) -> Timekeeper:
+def timekeeper(clock: Callable[[], int] | None, journal: Journal, fold: Fold) -> Timekeeper:
     """Return the clock of a server. A clock that a caller gives is trusted, and compared with no other."""
     if isinstance(clock, Timekeeper):
         return clock
     if clock is not None:
-        return Timekeeper(clock, clock, newest=newest)
+        return Timekeeper(clock, clock, newest=fold.at)
+    newest = settled(journal, fold.tail.newest) if fold.tail.newest.seq and journal.clock() is None else fold.at
     return Timekeeper(timestamps.now, steady, newest=newest, reference=journal.clock)
+
+
+def settled(journal: Journal, newest: Place) -> int:
+    """Return the time of the newest entry that says something about the clock at a start.
+
+    That is the newest entry, unless all of the last hour come after a pause of more than a day. Then the clock may be
+    wrong since that pause, and it would agree with itself. So the last entry before the pause counts.
+    """
+
+    def at(seq: int) -> int:
+        found = journal.left(seq - 1, newest.seq, 1)  # the next one that was not removed
+        return found[0].at if found else newest.at
+
+    def is_recent(seq: int) -> bool:
+        return abs(at(seq) - newest.at) < PROBATION
+
+    step = 1
+    while step < newest.seq and is_recent(newest.seq - step):
+        step *= 2
+    older, recent = max(0, newest.seq - step), newest.seq - step // 2
+    while recent - older > 1:  # the last entry that is not recent is between them, or there is none
+        middle = (older + recent) // 2
+        older, recent = (older, middle) if is_recent(middle) else (middle, recent)
+    before = at(older) if older else newest.at
+    return before if before < newest.at - MAX_PAUSE else newest.at

@@ -53,7 +53,7 @@ class Engine:
     ) -> None:
         self.applied = applied = Applied(journal)
         self.journal, self.fold, self.lock, self.recent = journal, applied.fold, applied.lock, applied.recent
-        self.clock = timekeeper(clock, journal, self.fold.at)
+        self.clock = timekeeper(clock, journal, self.fold)
         generator = np.random.default_rng() if generator is None else generator
         self.asking = Asking(applied, self.now, generator, max_open)
         self._max_total_arms = max_total_arms
