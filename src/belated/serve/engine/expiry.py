@@ -57,6 +57,7 @@ class Expiry:
             scanned = self._scanned.get(experiment.seq, 0)
             try:
                 due = list(self._due(experiment, moment, until, EXPIRED_AT_ONCE - looked))
+                ends += [end_of(experiment, one, moment.now) for one in due if is_open(one)]
             except StoreError:
                 raise
             except Exception:  # a failure of one experiment must not keep the others waiting
@@ -64,7 +65,6 @@ class Expiry:
                 self._scanned[experiment.seq] = scanned  # none of them was ended
                 continue
             looked += len(due)
-            ends += [end_of(experiment, one, moment.now) for one in due if is_open(one)]
         return ends, looked
 
     def _due(self, experiment: Experiment, moment: Moment, until: int, most: int) -> Iterator[Found]:

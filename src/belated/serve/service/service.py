@@ -177,8 +177,9 @@ class Service:
                 self._note(self._engine.journal)
             except (HistoryLost, StoreUnreachable):
                 raise
-            except (Busy, StoreError) as error:  # try again in a minute, because no decision needs this
-                log.error("the audit trail cannot be written now", extra={"error": str(error)})
+            except Exception as error:  # noqa: BLE001  # try again in a minute, because no decision needs this
+                reason = f"{type(error).__name__}: {error}"
+                log.error("the audit trail cannot be written now", extra={"error": reason})
 
     def _note(self, journal: Journal) -> None:
         """Write the last uses of keys and the refusals since the last time."""
@@ -186,7 +187,7 @@ class Service:
         if uses := self._gate.take_uses():
             try:
                 journal.note_uses(uses)
-            except (StoreError, Busy):
+            except Exception:
                 self._gate.put_back(uses)
                 raise
         self._note_refused(journal)
@@ -196,12 +197,12 @@ class Service:
         if refused := self.refused.take():
             try:
                 journal.note(refused)
-            except (StoreError, Busy):
+            except Exception:
                 self.refused.put_back(refused)
                 raise
 
     def _note_at_end(self) -> None:
-        with suppress(StoreError, Busy):  # what is missing then is less than a minute of them
+        with suppress(Exception):  # what is missing then is less than a minute of them
             self._note(self._engine.journal)
 
     async def manage(self, change: Callable[[Journal, int], T]) -> T:
