@@ -79,9 +79,9 @@ class Engine:
         """Apply all readable entries from every server."""
         self.applied.catch_up()
 
-    def confirm_history(self) -> None:
+    def confirm_history(self, *, is_whole: bool = False) -> None:
         """Raise HistoryLost if the journal has lost entries that were applied here."""
-        self.applied.confirm_history()
+        self.applied.confirm_history(is_whole=is_whole)
 
     def process(self, requests: Sequence[Request], *, may_wait: bool = True) -> list[Result]:
         """Carry out and answer each request, without waiting for entries that are hidden.

@@ -324,7 +324,7 @@ class Writer:
 
     def _reach_again(self) -> None:
         """Look whether history was lost before anything new is applied. A new witness may hide an older loss."""
-        self.engine.confirm_history()
+        self.engine.confirm_history(is_whole=True)  # after an outage it may be another server
         self._catch_up()
         self.engine.journal.settle()  # otherwise each request would have to wait for a lost standby
 
