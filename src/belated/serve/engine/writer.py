@@ -393,5 +393,8 @@ class Writer:
 
     def is_hopeless(self) -> bool:
         """Whether only a restart can help: after a permanent failure, or if the store hangs for very long."""
-        is_hanging = self._is_busy and 0 < self._handed_over_at < time.monotonic() - HANG_TIMEOUT
-        return self.failed_at is not None or is_hanging
+        return self.failed_at is not None or self.is_hanging()
+
+    def is_hanging(self) -> bool:
+        """Whether the thread has been busy with one group for very long, so that nobody can wait for its end."""
+        return self._is_busy and 0 < self._handed_over_at < time.monotonic() - HANG_TIMEOUT

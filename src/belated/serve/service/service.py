@@ -432,6 +432,10 @@ class Service:
         """Whether only a restart of the process can help."""
         return self._writer.is_hopeless()
 
+    def is_hanging(self) -> bool:
+        """Whether the store has not answered for so long that this process must be ended from outside."""
+        return self._writer.is_hanging()
+
     @property
     def failed_for(self) -> float:
         """Seconds since a failure that only a restart can end. 0 if there was none."""
