@@ -67,6 +67,18 @@ class Measurements(NamedTuple):
     store: StoreView
 
 
+def keys_at_start(journal: Journal) -> list[Key]:
+    """Return all keys. Waits a little if somebody has locked them. Raises StoreUnreachable."""
+    end = time.monotonic() + BUSY_TIMEOUT
+    while True:
+        try:
+            return journal.keys()
+        except Busy as error:
+            if time.monotonic() > end:
+                raise StoreUnreachable(f"{error}, so the keys cannot be read. Try again.") from error
+        time.sleep(BUSY_PAUSE)
+
+
 @final
 class Service:
     """One store with its engine, its writer thread, its keys and a connection for readers.
@@ -89,7 +101,7 @@ class Service:
             Rates("rate of a key", "--rate"),
             Rates("rate of the experiment", "--experiment-rate"),
         )
-        self._gate = Gate(engine.journal.keys(), internal_keys, engine.now)
+        self._gate = Gate(keys_at_start(engine.journal), internal_keys, engine.now)
         self.refused, self._next_note = Refused(), time.monotonic() + NOTE_EVERY
         self._writer = Writer(engine, self._learn_keys, capacity=capacity, make_snapshot=make_snapshot)
         self._reader = Reader(engine.journal, self._writer)
@@ -211,7 +223,8 @@ class Service:
         def errand(journal: Journal) -> T:
             result = change(journal, self._engine.now())
             journal.settle()  # it may rest on a change that did not wait for its standby
-            self._gate.learn(journal.keys())
+            with suppress(Busy):  # what was changed is written, so the writer's thread learns of it soon
+                self._gate.learn(journal.keys())
             return result
 
         return await self._run(errand)

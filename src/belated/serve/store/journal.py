@@ -273,8 +273,8 @@ class Journal(ABC):
     def add_key(self, key: Key, replaced: Key | None = None, record: Record | None = None) -> None:
         """Save a key, and with it a record. Of `replaced`, which is saved already, the scope and the end change.
 
-        This and the other methods that change keys and records may raise Busy, and `forget_requests` may. A server has
-        more to do than to wait for a lock.
+        This and the other methods that read or change keys and records may raise Busy, and `forget_requests` may. A
+        server has more to do than to wait for a lock.
         """
 
     @abstractmethod
