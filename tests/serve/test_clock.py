@@ -256,6 +256,23 @@ def test_a_clock_that_is_behind_and_set_again_ends_no_wait_early(
     assert counts(one) == {"decisions": 5, "expired": 5}
 
 
+def test_decisions_before_a_clock_is_set_right_wait_from_then_on(opened: Opened) -> None:
+    """A machine without a clock of its own begins in the past, until its time server answers."""
+    machine = Machine(wall=-YEAR)
+    opened(machine.true).create("old")
+    one = opened(machine.keeper(machine.true()))
+    one.create(reward_wait=WEEK)
+    one.decide(size=5)
+    machine.true.advance(60)
+    machine.wall = 0.0
+    one.engine.expire()
+    one.decide(size=5)
+    for seconds, expired in ((1.0, {}), (WEEK - 2, {}), (1.0, {"expired": 10})):
+        machine.true.advance(seconds)
+        one.engine.expire()
+        assert counts(one) == {"decisions": 10, **expired}
+
+
 def test_the_end_of_a_wait_has_the_right_date_on_a_machine_whose_clock_is_behind(opened: Opened) -> None:
     machine = Machine()
     one = opened(machine.keeper())

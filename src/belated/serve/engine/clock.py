@@ -49,6 +49,7 @@ class Moment(NamedTuple):
     now: int  # the date of a new entry
     earliest: int  # a time that has come by every clock. It jumps if the machine's clock does
     steady: int  # since some moment. It never jumps
+    set_right: int | None = None  # when a clock that was behind at the start was set, by the steady clock
 
 
 @final
@@ -67,6 +68,7 @@ class Timekeeper:
         self._reference = self._asked()
         self._is_off = False  # whether the log says that the wall clock is wrong
         self._on_probation_until: int | None = None
+        self._set_right: int | None = None
         now, ticks = wall(), steady()
         if self._reference is None:
             self._anchor = Anchor(now, ticks)
@@ -82,6 +84,7 @@ class Timekeeper:
             self._follow(Anchor(wall, ticks))
             return wall
         if self._is_doubted(ticks):  # maybe it is being set right
+            self._set_right = ticks if wall > expected else self._set_right
             self._anchor = Anchor(wall, ticks)
             self._doubt(self._anchor)
             return wall
@@ -111,7 +114,7 @@ class Timekeeper:
     def moment(self) -> Moment | None:
         """Return the present moment, or None if the clock is doubted because it is far ahead."""
         earliest = self.earliest()
-        return None if earliest is None else Moment(self(), earliest, self._steady())
+        return None if earliest is None else Moment(self(), earliest, self._steady(), self._set_right)
 
     def offset(self) -> float:
         """Return by how many seconds the wall clock is ahead of the time that this server uses."""

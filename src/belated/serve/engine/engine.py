@@ -58,7 +58,7 @@ class Engine:
         self.asking = Asking(applied, self.now, generator, max_open)
         self._max_total_arms = max_total_arms
         self._snapshot_seq = self.fold.restored
-        self._expiry = Expiry(journal)
+        self._expiry = Expiry(journal, self.fold.seq)
         self._forgetting = Forgetting(journal, key_lifetime)
 
     @property
