@@ -88,6 +88,7 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._service, self._ready = service, ready
         self._hanging_since: float | None = None
+        self._seen = 0  # the newest entry that was applied at the last look
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -115,10 +116,11 @@ class Server(uvicorn.Server):
     def _give_up_if_hanging(self, now: float) -> None:
         """End the process at once if its writer hangs for good, because a clean stop would wait for it.
 
-        It must hang for a while that this loop has seen. A process that was suspended goes on.
+        It must hang for a while that this loop has seen. A process that was suspended goes on, and so does one that
+        applies many entries.
         """
-        if not self._service.is_hanging():
-            self._hanging_since = None
+        if not self._service.is_hanging() or self._service.seq != self._seen:
+            self._hanging_since, self._seen = None, self._service.seq
         elif self._hanging_since is None:
             self._hanging_since = now
         elif now > self._hanging_since + LAST_WORDS:
