@@ -3,16 +3,21 @@
 import logging
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from belated.serve.domain.entries import Entry, EntryKind
+from belated.serve.domain.history import place_of
 from belated.serve.domain.timestamps import MICROSECONDS
-from belated.serve.engine.clock import MAX_PAUSE, MAX_STEP, PROBATION, Timekeeper
+from belated.serve.engine import clock as clock_module
+from belated.serve.engine.clock import MAX_PAUSE, MAX_STEP, PROBATION, Timekeeper, settled
 from belated.serve.engine.engine import Engine
 from belated.serve.engine.expiry import LOOKED_AT_ONCE
 from belated.serve.store.sqlite.journal import SQLiteJournal
 from belated.serve.store.verify import verify
 from tests.support.engines import Clock, Driven, counts, last_entry
+from tests.support.memory_journal import MemoryJournal, MemoryStore
 
 YEAR, DAY, WEEK = 365 * 86400.0, 86400.0, 7 * 86400.0
 
@@ -251,6 +256,23 @@ def test_a_clock_that_is_behind_and_set_again_ends_no_wait_early(
     assert counts(one) == {"decisions": 5, "expired": 5}
 
 
+def test_decisions_before_a_clock_is_set_right_wait_from_then_on(opened: Opened) -> None:
+    """A machine without a clock of its own begins in the past, until its time server answers."""
+    machine = Machine(wall=-YEAR)
+    opened(machine.true).create("old")
+    one = opened(machine.keeper(machine.true()))
+    one.create(reward_wait=WEEK)
+    one.decide(size=5)
+    machine.true.advance(60)
+    machine.wall = 0.0
+    one.engine.expire()
+    one.decide(size=5)
+    for seconds, expired in ((1.0, {}), (WEEK - 2, {}), (1.0, {"expired": 10})):
+        machine.true.advance(seconds)
+        one.engine.expire()
+        assert counts(one) == {"decisions": 10, **expired}
+
+
 def test_the_end_of_a_wait_has_the_right_date_on_a_machine_whose_clock_is_behind(opened: Opened) -> None:
     machine = Machine()
     one = opened(machine.keeper())
@@ -284,6 +306,64 @@ def test_a_restart_with_a_wrong_clock_ends_no_wait_if_it_is_set_right_within_an_
     machine.true.advance(WEEK)
     again.engine.expire()
     assert counts(again) == {"decisions": 7, "expired": 7}
+
+
+@pytest.mark.parametrize("number", [1, 20])
+def test_no_second_start_believes_a_wrong_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Entries of the first start agree with the wrong clock. So do those of the worker that started before."""
+    machine, driven = Machine(), Driven(tmp_path)
+    monkeypatch.setattr(clock_module, "timestamps", SimpleNamespace(now=machine.read_wall))
+    monkeypatch.setattr(clock_module, "steady", machine.read_steady)
+
+    def start() -> None:
+        driven.engine.journal.close()
+        driven.engine = Engine(SQLiteJournal(driven.path, synchronous="OFF"))
+
+    start()
+    driven.create(reward_wait=WEEK)
+    driven.decide(size=50)
+    for machine.wall in (YEAR, YEAR, 0.0, YEAR, 2 * YEAR):
+        start()
+        for _ in range(2):
+            machine.true.advance(60)
+            driven.engine.expire()
+            for _ in range(number):
+                driven.decide()
+    assert counts(driven) == {"decisions": 50 + 10 * number}
+    machine.wall = 0.0
+    start()
+    machine.true.advance(WEEK)
+    driven.engine.expire()
+    assert counts(driven)["expired"] >= 50
+
+
+def dated(*times: float) -> MemoryJournal:
+    """A journal with a report at each of these times, in seconds."""
+    store = MemoryStore()
+    store.entries = [Entry(round(at * MICROSECONDS), EntryKind.REPORTED, 1, n) for n, at in enumerate(times, 1)]
+    return MemoryJournal(store)
+
+
+HOURS = [3600.0 * hour for hour in range(1, 200)]
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        ([5.0], 5.0),
+        ([5.0, 6.0, 7.0], 7.0),
+        (HOURS, 199 * 3600.0),
+        ([*HOURS, YEAR], 199 * 3600.0),
+        ([*HOURS, *[YEAR + n for n in range(100)]], 199 * 3600.0),
+        ([*HOURS, YEAR, *HOURS[-1:], YEAR], 199 * 3600.0),
+        ([*HOURS, YEAR, 200 * 3600.0], 200 * 3600.0),  # it was set right
+        ([*HOURS, *[YEAR + 60 * n for n in range(62)]], YEAR + 3660),  # and here it was believed after an hour
+        ([1.0, 0.9 * DAY], 0.9 * DAY),
+    ],
+)
+def test_entries_count_once_they_span_an_hour_or_follow_others(times: list[float], expected: float) -> None:
+    journal = dated(*times)
+    assert settled(journal, place_of(journal.read(len(times) - 1, 1)[0])) == expected * MICROSECONDS
 
 
 def test_of_two_replicas_the_one_with_the_wrong_clock_asks_the_database(opened: Opened) -> None:

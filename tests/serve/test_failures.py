@@ -10,17 +10,19 @@ import numpy as np
 import pytest
 
 from belated.errors import InvalidInput, SnapshotError, StoreError
+from belated.replicated.shared_learner import SharedLearner
 from belated.serve.domain.entries import Entry, EntryKind
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.fold import Fold, restore
 from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, Settings, TuningChoice
+from belated.serve.engine import expiry
 from belated.serve.engine.engine import Engine
 from belated.serve.engine.requests import Answers, Ask, ChangeArms, Close, Create, Tell
 from belated.serve.service.views import summary, totals, view
 from belated.serve.store.verify import verify
-from tests.support.engines import NO_STORE, Driven, counts
+from tests.support.engines import NO_STORE, Driven, counts, state
 from tests.support.memory_journal import MemoryJournal, MemoryStore
 
 SMALL = TuningChoice("adaptive_exp3", scale=5e-16)  # too small for two or three arms, but not for twenty
@@ -140,6 +142,49 @@ def test_waits_of_a_failed_experiment_do_not_end(driven: Driven) -> None:
     driven.clock.advance(11)
     driven.engine.expire()
     assert (counts(driven, "layout"), counts(driven, "other")) == ({"decisions": 2}, {"decisions": 1, "expired": 1})
+
+
+def test_waits_that_cannot_be_ended_hold_up_no_other_experiment(
+    driven: Driven, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first part of the search has worked, and the entry that ends a wait cannot be made."""
+    driven.create("layout", reward_wait=10.0)
+    driven.create("other", reward_wait=10.0)
+    driven.decide("layout", 2)
+    driven.decide("other", 2)
+    driven.clock.advance(11)
+    right = expiry.end_of
+
+    def wrong(experiment: Experiment, *rest: Any) -> Entry:
+        if experiment.name == "layout":
+            raise ZeroDivisionError("a bug")
+        return right(experiment, *rest)
+
+    monkeypatch.setattr(expiry, "end_of", wrong)
+    driven.engine.expire()
+    assert (counts(driven, "layout"), counts(driven, "other")) == ({"decisions": 2}, {"decisions": 2, "expired": 2})
+    monkeypatch.undo()
+    driven.engine.expire()
+    assert counts(driven, "layout") == {"decisions": 2, "expired": 2}
+
+
+@pytest.mark.parametrize("error", [FloatingPointError("a bug"), AttributeError("a bug"), AssertionError()])
+def test_a_snapshot_that_a_learner_cannot_restore_is_not_used(
+    driven: Driven, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """Otherwise no server could start, although the journal has everything."""
+    driven.create("layout")
+    driven.decide("layout", 3)
+    before = state(driven)
+    driven.engine.snapshot()
+
+    def fail(_: Any) -> SharedLearner:
+        raise error
+
+    monkeypatch.setattr(SharedLearner, "restore", fail)
+    driven.restart()
+    assert (driven.engine.fold.restored, state(driven)) == (0, before)
+    assert len(driven.decide("healthy")) == 1
 
 
 # -- what is shown ---------------------------------------------------------------------------------------------------

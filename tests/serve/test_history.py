@@ -1,5 +1,6 @@
 """A store that has lost entries which were applied is noticed, always and before anything is acknowledged."""
 
+import math
 import os
 import shutil
 from collections.abc import Sequence
@@ -17,7 +18,9 @@ from belated.serve.domain.history import MOST_AT_APPEND, MOST_RECENT, Tail
 from belated.serve.domain.messages import OutcomeReport
 from belated.serve.domain.settings import Settings
 from belated.serve.engine.requests import Ask, Close, Create, Tell
+from belated.serve.engine.writer import Writer
 from belated.serve.process import snapshots
+from belated.serve.service.keys import Gate
 from belated.serve.store import loading
 from belated.serve.store.journal import Key
 from belated.serve.store.opening import open_to_serve
@@ -127,6 +130,22 @@ def test_nothing_is_written_on_top_of_a_restored_backup(tmp_path: Path) -> None:
     with pytest.raises(HistoryLost):
         driven.engine.confirm_history()
     assert driven.engine.journal.last() == 3
+
+
+def test_after_an_outage_all_entries_are_counted_before_anything_is_acknowledged(tmp_path: Path) -> None:
+    """A failover may keep the newest entry and lose the one before. Usually many entries are counted now and then."""
+    driven = Driven(tmp_path)
+    driven.create()
+    made = driven.decide(size=MOST_AT_APPEND + 10)
+    driven.tell_all([OutcomeReport(one.id, "reward", 1.0) for one in made])
+    driven.engine.confirm_history()
+    driven.engine.applied._next_sum = math.inf  # as after a look that took long
+    writer = Writer(driven.engine, Gate([]).learn, capacity=10)
+    writer.failure, writer.may_recover = "the store cannot be reached", True
+    with closing(apsw.Connection(str(driven.path))) as database:
+        database.execute("DELETE FROM journal WHERE seq = ?", (driven.engine.fold.seq - 1,))
+    writer._look_after(is_idle=True)
+    assert (writer.is_hopeless(), writer.may_recover) == (True, False)
 
 
 def test_a_repeated_change_is_not_acknowledged_if_the_first_one_is_lost(tmp_path: Path) -> None:

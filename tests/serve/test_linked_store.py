@@ -108,3 +108,26 @@ def test_a_restore_replaces_the_file_behind_a_link(driven: Driven, real: Path) -
 def test_a_file_behind_a_link_is_made_by_migrate_for_its_owner_only(real: Path) -> None:
     assert list(migrate(real.parent.parent / "belated.db"))
     assert real.stat().st_mode & 0o77 == 0
+
+
+def test_a_store_with_two_names_is_not_written(tmp_path: Path) -> None:
+    """A hard link has a log of its own. Two servers would not notice each other, and lose what the other writes."""
+    driven, other = Driven(tmp_path), tmp_path / "other.db"
+    driven.create()
+    driven.decide(size=5)
+    os.link(driven.path, other)
+    driven.decide()  # it does no harm as long as nobody uses it
+    driven.engine.confirm_history()
+    for name in (other, driven.path):
+        with pytest.raises(StoreError, match="hard link"):
+            SQLiteJournal(name)
+        with pytest.raises(StoreError, match="hard link"):
+            list(migrate(name))
+    with (
+        closing(SQLiteJournal(driven.path, readonly=True)) as source,
+        closing(SQLiteJournal(tmp_path / "new")) as fresh,
+    ):
+        assert copy(source, fresh).entries == 7
+    other.unlink()
+    driven.restart()
+    assert driven.decide()

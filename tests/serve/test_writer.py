@@ -10,7 +10,9 @@ import pytest
 from belated.errors import StoreError, StoreUnreachable
 from belated.serve.engine.requests import Ask
 from belated.serve.engine.writer import MAX_GROUP, RETURN_SHARE, TAIL_EVERY, PendingRequest, Writer
+from belated.serve.process.run import LAST_WORDS, STORE_FAILED, Plan, Server
 from belated.serve.service.keys import Gate
+from belated.serve.service.service import Service
 from tests.support.engines import Driven
 
 TOOK = 0.01  # seconds that the last group took
@@ -209,6 +211,25 @@ def test_a_store_that_hangs_for_a_minute_is_given_up(driven: Driven, now: list[f
         assert (writer.refusal() is not None, writer.is_hopeless()) == (is_stalled, is_hopeless)
     writer._answer([gathering._waiting()], [None])
     assert not writer.is_hopeless()
+
+
+def test_only_a_writer_that_does_nothing_is_given_up(driven: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that reads a long journal goes on, and so does a process that was suspended."""
+    service, ended = Service(driven.engine), list[int]()
+    server, hanging = Server(service, lambda: None, Plan("belated.db", "127.0.0.1", 0)), [True]
+    monkeypatch.setattr(service, "is_hanging", lambda: hanging[0])
+    monkeypatch.setattr("belated.serve.process.run.os", SimpleNamespace(_exit=ended.append))
+    for now in range(100, 200, 4):
+        driven.engine.fold.seq += 1
+        server._give_up_if_hanging(now)
+    hanging[0] = False
+    server._give_up_if_hanging(200.0)
+    hanging[0] = True
+    server._give_up_if_hanging(1000.0)
+    server._give_up_if_hanging(1000.0 + LAST_WORDS)
+    assert ended == []
+    server._give_up_if_hanging(1000.1 + LAST_WORDS)
+    assert ended == [STORE_FAILED]
 
 
 def test_a_failure_that_may_end_is_not_hopeless(driven: Driven) -> None:

@@ -212,9 +212,8 @@ class SimulatedJournal(KeysInMemory):
         return self._call("last", self._database.last)
 
     def aliased(self, aliases: Sequence[Aliased]) -> dict[Aliased, list[Entry]]:
-        known = self._database.aliases
-
         def find() -> dict[Aliased, list[Entry]]:
+            known = self._database.aliases  # now, because a failover during the call has others
             return {one: [self._database.entries[seq] for _, seq in known[one]] for one in aliases if known.get(one)}
 
         return self._call("aliased", find)

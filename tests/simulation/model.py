@@ -425,8 +425,6 @@ def _is_said(report: OutcomeReport, answer: ReportStatus, entry: Entry) -> bool:
         is_own = entry.alias == aliases.of_report(entry.experiment, report.report_id)
         if is_own and parted.says(report, entry):
             return True  # another report may have amended it since
-        if report.parts is None:
-            return False
     if answer.status == "superseded":
         return is_same and report.amend and report.revision is not None and report.revision < answer.revision
     kinds = {KINDS[answer.status]} if answer.status in KINDS else set(KINDS.values())

@@ -272,7 +272,7 @@ def an_append_ignores_the_mark() -> Iterator[Any]:
 
 @mutant
 def lost_history_is_not_looked_for() -> Iterator[Any]:
-    yield patch.object(Applied, "confirm_history", lambda _self: None)
+    yield patch.object(Applied, "confirm_history", lambda _self, **_: None)
 
 
 @mutant

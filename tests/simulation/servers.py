@@ -211,7 +211,7 @@ class Server:
             self._guarded(self._snapshot)
 
     def _reach_again(self) -> None:
-        self._engine.confirm_history()
+        self._engine.confirm_history(is_whole=True)
         self._catch_up()
 
     def _catch_up(self) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from belated.errors import StoreUnreachable
 from belated.serve.domain.settings import Settings
+from belated.serve.engine import engine as engines
 from belated.serve.engine.engine import Engine
 from belated.serve.engine.requests import Create
 from belated.serve.service import service as serving
@@ -30,15 +31,16 @@ RECORD = Record(0, True, 1, 1, 1, "what", 200, "ops", "", "", "")  # noqa: FBT00
 
 
 @contextmanager
-def locked(url: str, table: str) -> Iterator[None]:
+def locked(url: str, table: str, mode: str = "EXCLUSIVE") -> Iterator[None]:
     """Somebody has changed the table, and does not end the transaction."""
     with closing(connect(url)) as other, other.transaction(force_rollback=True):
-        other.execute(f"LOCK TABLE {table} IN EXCLUSIVE MODE".encode())
+        other.execute(f"LOCK TABLE {table} IN {mode} MODE".encode())
         yield
 
 
+@pytest.mark.parametrize("mode", ["EXCLUSIVE", "ACCESS EXCLUSIVE"])
 @pytest.mark.parametrize("table", TABLES)
-def test_a_server_does_not_wait_for_a_lock(database: str, table: str) -> None:
+def test_a_server_does_not_wait_for_a_lock(database: str, table: str, mode: str) -> None:
     with closing(PostgresJournal(database, silence_timeout=LONG)) as journal:
         journal.add_key(KEY)
         all: dict[str, list[Callable[[], object]]] = {
@@ -48,7 +50,7 @@ def test_a_server_does_not_wait_for_a_lock(database: str, table: str) -> None:
         }
         changes, engine = all[table], Engine(journal)
         process(engine)
-        with locked(database, table):
+        with locked(database, table, mode):
             for change in changes:
                 with pytest.raises(Busy):
                     change()
@@ -61,6 +63,56 @@ def process(engine: Engine) -> None:
     """Let an engine write an entry."""
     [result] = engine.process([Create(Settings(f"after-{engine.fold.seq}", ["a", "b"]))])
     assert isinstance(result, tuple), result
+
+
+@pytest.mark.parametrize("table", [*TABLES, "saved_snapshots", "snapshot_parts", "base_parts", "version"])
+def test_nobody_waits_for_a_table_that_cannot_even_be_read(
+    database: str, monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    """As during a VACUUM FULL, or after a LOCK TABLE without a mode. The writer looks at all of them twice a second."""
+    monkeypatch.setattr(engines, "SNAPSHOT_EVERY", 1)
+    journal, saved = open_to_serve(database, silence_timeout=LONG), list[int]()
+    service = Service(Engine(journal), make_snapshot=lambda: saved.append(1))
+
+    async def work(caller: Caller) -> None:
+        made = await caller.post("/v1/keys", {"label": "ops", "scopes": ["admin"]})
+        admin = caller.having(made.json()["key"])
+        assert (await admin.post("/v1/experiments", {"name": "layout", "arms": ["a", "b"]})).status_code == 201
+        with locked(database, table, "ACCESS EXCLUSIVE"):
+            service._engine._forgetting._not_before = 0.0
+            learned, n_saved = service._writer._next_look, len(saved)
+            while service._writer._next_look == learned or len(saved) == n_saved:
+                assert (await admin.post("/v1/experiments/layout/decisions")).status_code == 201
+            for path, needed in (("/v1/keys", "keys"), ("/v1/audit", "audit")):
+                answer = await admin.get(path)
+                assert answer.status_code == (503 if table == needed else 200)
+                assert ("Retry-After" in answer.headers) == (table == needed)
+            assert (await admin.get("/v1/experiments/layout/decisions")).status_code == 200
+            assert service.refusal() is None
+        assert (await admin.get("/v1/keys")).status_code == 200
+
+    visit(service, work)
+
+
+def test_a_change_of_a_key_is_made_once_if_the_keys_are_locked_after_it(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise it would be tried again, and make another key."""
+    service, made = Service(Engine(open_to_serve(database, silence_timeout=LONG))), list[int]()
+    journal = service._engine.journal
+    keys = journal.keys
+
+    def keys_unless_made() -> list[Key]:
+        if made:
+            raise Busy("locked")
+        return keys()
+
+    async def work(_: Caller) -> None:
+        monkeypatch.setattr(journal, "keys", keys_unless_made)
+        await service.manage(lambda _journal, now: made.append(now))
+        assert len(made) == 1
+
+    visit(service, work)
 
 
 def test_tables_that_may_not_be_written_stop_no_decision(

@@ -23,6 +23,7 @@ from belated.serve.process.run import LAST_WORDS, STORE_FAILED, Plan
 from belated.serve.process.workers import LONGEST_PAUSE, STEADY, Supervisor
 from belated.serve.store.sqlite.journal import SQLiteJournal
 from belated.serve.store.verify import verify
+from tests.support import hanging
 from tests.support.service import NO_TLS, Served
 from tests.support.waiting import until
 
@@ -144,6 +145,23 @@ def test_one_that_cannot_write_any_more_is_replaced(tmp_path: Path) -> None:
         assert health.keys() == {200, 503}
         until(lambda: len(children(served.process.pid)) == 2)
         assert other in children(served.process.pid)
+        assert len({decide(served, f"key {number}") for number in range(30)}) == 30
+        lines = map(json.loads, served.log().splitlines())
+        assert [line["code"] for line in lines if line["message"].startswith("a worker has ended")] == [STORE_FAILED]
+        assert served.stop() == 0
+
+
+def test_one_that_hangs_is_replaced(tmp_path: Path) -> None:
+    """Its writer never comes back, so it cannot be stopped cleanly."""
+    trigger = tmp_path / "trigger"
+    with Served(tmp_path, "--workers", "2", inside=[sys.executable, hanging.__file__, str(trigger)]) as served:
+        served.post("/v1/experiments", {"name": "layout", "arms": ["a", "b"]})
+        before = children(served.process.pid)
+        trigger.touch()
+        with pytest.raises(httpx.TransportError):  # nobody answers, and then the process is gone
+            served.post("/v1/experiments/layout/decisions")
+        until(lambda: len(children(served.process.pid) - before) == 1, LAST_WORDS + 20)
+        until(lambda: len(children(served.process.pid)) == 2)
         assert len({decide(served, f"key {number}") for number in range(30)}) == 30
         lines = map(json.loads, served.log().splitlines())
         assert [line["code"] for line in lines if line["message"].startswith("a worker has ended")] == [STORE_FAILED]

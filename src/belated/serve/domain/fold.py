@@ -138,8 +138,8 @@ def restore(snapshot: Snapshot, *, is_base: bool = False) -> Fold:
         fold.owned = Owned.restore(state.get("owned", ()))
         for one in state["experiments"]:
             fold._add(Experiment.restore(one, is_base=is_base))
-    except SnapshotError:
+    except (*NOT_ITS_OWN, SnapshotError):
         raise
-    except (msgspec.MsgspecError, LookupError, TypeError, ValueError) as error:
+    except Exception as error:  # such as that of a learner. The journal can be read in place of a snapshot
         raise SnapshotError(f"it is damaged: {type(error).__name__}: {error}") from error
     return fold

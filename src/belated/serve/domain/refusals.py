@@ -16,7 +16,7 @@ RefusalKind = Literal[
 ]
 RETRY_SECONDS: Final = 1
 STORE_SILENT: Final = "the store has not answered for some seconds"
-STORE_BUSY: Final = "an open transaction in the database has locked what this would change"
+STORE_BUSY: Final = "an open transaction in the database has locked what this needs"
 # only the log says where the store is and what went wrong
 STORE_UNREACHABLE: Final = "the store cannot be reached now"
 STORE_UNREADABLE: Final = "the store cannot be read. The service's log says why."

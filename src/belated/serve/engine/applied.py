@@ -63,13 +63,14 @@ class Applied:
             if len(page) < PAGE:
                 return
 
-    def confirm_history(self) -> None:
+    def confirm_history(self, *, is_whole: bool = False) -> None:
         """Raise HistoryLost if the journal has lost entries that were applied here.
 
-        All entries after the witness are summed only now and then, if there are so many that it takes long.
+        All entries after the witness are summed only now and then, if there are so many that it takes long, or if it
+        `is_whole`.
         """
         started = time.monotonic()
-        mark = self.fold.tail.mark() if started >= self._next_sum else self.fold.tail.short_mark()
+        mark = self.fold.tail.mark() if is_whole or started >= self._next_sum else self.fold.tail.short_mark()
         is_held = self.journal.confirms(mark)
         self._next_sum = max(self._next_sum, started + (time.monotonic() - started) * SUM_PAUSE)
         if not is_held:

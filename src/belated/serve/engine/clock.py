@@ -18,6 +18,8 @@ from statistics import median_low
 from typing import Final, NamedTuple, final
 
 from belated.serve.domain import timestamps
+from belated.serve.domain.fold import Fold
+from belated.serve.domain.history import Place
 from belated.serve.domain.timestamps import MICROSECONDS
 from belated.serve.store.journal import Journal
 
@@ -47,11 +49,12 @@ class Moment(NamedTuple):
     now: int  # the date of a new entry
     earliest: int  # a time that has come by every clock. It jumps if the machine's clock does
     steady: int  # since some moment. It never jumps
+    set_right: int | None = None  # when a clock that was behind at the start was set, by the steady clock
 
 
 @final
 class Timekeeper:
-    """Tells the time in microseconds. `newest` is the time of the journal's newest entry, or 0."""
+    """Tells the time in microseconds. `newest` is the time of the newest entry that counts, or 0."""
 
     def __init__(
         self,
@@ -65,6 +68,7 @@ class Timekeeper:
         self._reference = self._asked()
         self._is_off = False  # whether the log says that the wall clock is wrong
         self._on_probation_until: int | None = None
+        self._set_right: int | None = None
         now, ticks = wall(), steady()
         if self._reference is None:
             self._anchor = Anchor(now, ticks)
@@ -80,6 +84,7 @@ class Timekeeper:
             self._follow(Anchor(wall, ticks))
             return wall
         if self._is_doubted(ticks):  # maybe it is being set right
+            self._set_right = ticks if wall > expected else self._set_right
             self._anchor = Anchor(wall, ticks)
             self._doubt(self._anchor)
             return wall
@@ -109,7 +114,7 @@ class Timekeeper:
     def moment(self) -> Moment | None:
         """Return the present moment, or None if the clock is doubted because it is far ahead."""
         earliest = self.earliest()
-        return None if earliest is None else Moment(self(), earliest, self._steady())
+        return None if earliest is None else Moment(self(), earliest, self._steady(), self._set_right)
 
     def offset(self) -> float:
         """Return by how many seconds the wall clock is ahead of the time that this server uses."""
@@ -151,10 +156,36 @@ class Timekeeper:
         )
 
 
-def timekeeper(clock: Callable[[], int] | None, journal: Journal, newest: int) -> Timekeeper:
+def timekeeper(clock: Callable[[], int] | None, journal: Journal, fold: Fold) -> Timekeeper:
     """Return the clock of a server. A clock that a caller gives is trusted, and compared with no other."""
     if isinstance(clock, Timekeeper):
         return clock
     if clock is not None:
-        return Timekeeper(clock, clock, newest=newest)
+        return Timekeeper(clock, clock, newest=fold.at)
+    newest = settled(journal, fold.tail.newest) if fold.tail.newest.seq and journal.clock() is None else fold.at
     return Timekeeper(timestamps.now, steady, newest=newest, reference=journal.clock)
+
+
+def settled(journal: Journal, newest: Place) -> int:
+    """Return the time of the newest entry that says something about the clock at a start.
+
+    That is the newest entry, unless all of the last hour come after a pause of more than a day. Then the clock may be
+    wrong since that pause, and it would agree with itself. So the last entry before the pause counts.
+    """
+
+    def at(seq: int) -> int:
+        found = journal.left(seq - 1, newest.seq, 1)  # the next one that was not removed
+        return found[0].at if found else newest.at
+
+    def is_recent(seq: int) -> bool:
+        return abs(at(seq) - newest.at) < PROBATION
+
+    step = 1
+    while step < newest.seq and is_recent(newest.seq - step):
+        step *= 2
+    older, recent = max(0, newest.seq - step), newest.seq - step // 2
+    while recent - older > 1:  # the last entry that is not recent is between them, or there is none
+        middle = (older + recent) // 2
+        older, recent = (older, middle) if is_recent(middle) else (middle, recent)
+    before = at(older) if older else newest.at
+    return before if before < newest.at - MAX_PAUSE else newest.at

@@ -53,12 +53,12 @@ class Engine:
     ) -> None:
         self.applied = applied = Applied(journal)
         self.journal, self.fold, self.lock, self.recent = journal, applied.fold, applied.lock, applied.recent
-        self.clock = timekeeper(clock, journal, self.fold.at)
+        self.clock = timekeeper(clock, journal, self.fold)
         generator = np.random.default_rng() if generator is None else generator
         self.asking = Asking(applied, self.now, generator, max_open)
         self._max_total_arms = max_total_arms
         self._snapshot_seq = self.fold.restored
-        self._expiry = Expiry(journal)
+        self._expiry = Expiry(journal, self.fold.seq)
         self._forgetting = Forgetting(journal, key_lifetime)
 
     @property
@@ -79,9 +79,9 @@ class Engine:
         """Apply all readable entries from every server."""
         self.applied.catch_up()
 
-    def confirm_history(self) -> None:
+    def confirm_history(self, *, is_whole: bool = False) -> None:
         """Raise HistoryLost if the journal has lost entries that were applied here."""
-        self.applied.confirm_history()
+        self.applied.confirm_history(is_whole=is_whole)
 
     def process(self, requests: Sequence[Request], *, may_wait: bool = True) -> list[Result]:
         """Carry out and answer each request, without waiting for entries that are hidden.

@@ -11,7 +11,7 @@ from belated.serve.domain.refusals import STORE_UNWRITABLE, Refusal
 from belated.serve.engine.guarding import unexpected
 from belated.serve.store.journal import Busy, Journal, Rejected
 
-EXPECTED: Final = (InvalidInput, Refusal, Rejected, Busy)  # may be raised, and are no failures of the store
+EXPECTED: Final = (InvalidInput, Refusal, Busy)  # may be raised, and are no failures of the store
 
 log = logging.getLogger("belated.engine")
 
@@ -54,7 +54,7 @@ def outcome(errand: Callable[[Journal], Any], journal: Journal) -> Any:
         return error
     except (HistoryLost, StoreUnreachable):
         raise
-    except StoreError as error:
+    except (StoreError, Rejected) as error:
         log.error("keys or the audit trail cannot be written", extra={"error": str(error)})
         return Refusal("unavailable", STORE_UNWRITABLE)
     except Exception as error:  # noqa: BLE001

@@ -33,8 +33,10 @@ def end_of(experiment: Experiment, found: Found, at: int) -> Entry:
 class Expiry:
     """Looks at each decision once, in order, when its wait is over."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, began: int = 0) -> None:
         self._journal = journal
+        # the newest entry at the start. Those after it are dated too early, up to the second one, if the clock was set
+        self._began, self._early_until, self._set_right = began, 0, 0
         self._scanned: dict[int, int] = {}  # by experiment, the last decision it has looked at
         self._not_before: dict[int, int] = {}  # by experiment, when the next wait ends
         self._waits: dict[int, int] = {}  # by experiment, the wait that all of this is about
@@ -53,10 +55,13 @@ class Expiry:
         """Return entries that end waits, up to EXPIRED_AT_ONCE, and how many decisions up to `until` it looked at."""
         ends: list[Entry] = []
         looked = 0
+        if moment.set_right is not None and moment.set_right != self._set_right:
+            self._set_right, self._early_until = moment.set_right, until
         for experiment in experiments:
             scanned = self._scanned.get(experiment.seq, 0)
             try:
                 due = list(self._due(experiment, moment, until, EXPIRED_AT_ONCE - looked))
+                ends += [end_of(experiment, one, moment.now) for one in due if is_open(one)]
             except StoreError:
                 raise
             except Exception:  # a failure of one experiment must not keep the others waiting
@@ -64,7 +69,6 @@ class Expiry:
                 self._scanned[experiment.seq] = scanned  # none of them was ended
                 continue
             looked += len(due)
-            ends += [end_of(experiment, one, moment.now) for one in due if is_open(one)]
         return ends, looked
 
     def _due(self, experiment: Experiment, moment: Moment, until: int, most: int) -> Iterator[Found]:
@@ -114,6 +118,9 @@ class Expiry:
 
     def _is_over(self, decision: Entry, wait: int, moment: Moment, until: int) -> bool:
         number, at = decision.experiment, moment.earliest
+        if self._began < decision.seq <= self._early_until and (left := self._set_right + wait - moment.steady) > 0:
+            self._not_before[number] = at + left
+            return False
         if decision.at + wait <= at or decision.seq <= self._over.get(number, 0):
             return True
         if decision.at > at:

@@ -5,10 +5,10 @@ import time
 from collections.abc import Iterator
 from typing import Final, final
 
-from belated.errors import HistoryLost, StoreError, StoreUnreachable
+from belated.errors import HistoryLost, StoreUnreachable
 from belated.serve.domain.quotas import KEY_LIFETIME
 from belated.serve.domain.timestamps import MICROSECONDS
-from belated.serve.store.journal import Busy, Journal
+from belated.serve.store.journal import Journal
 
 EVERY: Final = 600.0  # seconds between two searches for old keys
 TURN: Final = 0.01  # seconds of work at a time, and at least one step
@@ -27,7 +27,7 @@ class Forgetting:
     def work(self, now: int, last: int) -> None:
         """Do a little, if anything is due. `now` is in microseconds, and `last` the newest entry to look at.
 
-        A failure of the store is logged, because callers do not depend on this.
+        A failure is logged, because callers do not depend on this.
         """
         started = time.monotonic()
         if self._steps is None and started < self._not_before:
@@ -40,6 +40,7 @@ class Forgetting:
         except (HistoryLost, StoreUnreachable):
             self._steps = None
             raise
-        except (StoreError, Busy) as error:
-            log.error("old Idempotency-Keys could not be forgotten", extra={"error": str(error)})
+        except Exception as error:  # noqa: BLE001
+            reason = f"{type(error).__name__}: {error}"
+            log.error("old Idempotency-Keys could not be forgotten", extra={"error": reason})
         self._steps, self._not_before = None, time.monotonic() + EVERY

@@ -18,7 +18,7 @@ from belated.serve.engine.errands import Errands
 from belated.serve.engine.expiry import EXPIRED_AT_ONCE
 from belated.serve.engine.parking import Parked, Parking
 from belated.serve.engine.requests import Ask, Request, Result, Tell
-from belated.serve.store.journal import Journal, Key
+from belated.serve.store.journal import Busy, Journal, Key
 
 MAX_GROUP: Final = 20_000  # decisions and reports in one commit, so that no request waits long behind a crowd
 LIGHT: Final = 256  # decisions and reports in a group that is small enough to commit fast
@@ -98,6 +98,7 @@ class Writer:
         self._parking: Parking[PendingRequest] = Parking()
         self._next_expiry = self._next_look = self._next_turn = 0.0
         self._pause = TAIL_SOON
+        self._is_locked_out = False  # whether the log says that the keys are locked
         self.committed: Callable[[float, int], None] = lambda _seconds, _entries: None  # called after each commit
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -300,8 +301,19 @@ class Writer:
             self.engine.journal.require_durability()
             lag = max(0, self.engine.journal.last() - self.engine.fold.seq)
             self.health = StoreHealth(self.engine.journal.size(), lag, now if lag == 0 else self.health.caught_up_at)
-            self._learn_keys(self.engine.journal.keys())
+            self._look_at_keys()
             self._next_look = now + LOOK_EVERY
+
+    def _look_at_keys(self) -> None:
+        """Read the keys, unless somebody has locked them. Those that are known then work for a while."""
+        try:
+            self._learn_keys(self.engine.journal.keys())
+        except Busy as error:
+            if not self._is_locked_out:
+                log.warning("the keys cannot be read now, and the service goes on", extra={"reason": str(error)})
+            self._is_locked_out = True
+        else:
+            self._is_locked_out = False
 
     def lag_seconds(self) -> float:
         """Return seconds since this server was last caught up, but no more than the age of its last entry."""
@@ -324,7 +336,7 @@ class Writer:
 
     def _reach_again(self) -> None:
         """Look whether history was lost before anything new is applied. A new witness may hide an older loss."""
-        self.engine.confirm_history()
+        self.engine.confirm_history(is_whole=True)  # after an outage it may be another server
         self._catch_up()
         self.engine.journal.settle()  # otherwise each request would have to wait for a lost standby
 
@@ -393,5 +405,8 @@ class Writer:
 
     def is_hopeless(self) -> bool:
         """Whether only a restart can help: after a permanent failure, or if the store hangs for very long."""
-        is_hanging = self._is_busy and 0 < self._handed_over_at < time.monotonic() - HANG_TIMEOUT
-        return self.failed_at is not None or is_hanging
+        return self.failed_at is not None or self.is_hanging()
+
+    def is_hanging(self) -> bool:
+        """Whether the thread has been busy with one group for very long, so that nobody can wait for its end."""
+        return self._is_busy and 0 < self._handed_over_at < time.monotonic() - HANG_TIMEOUT

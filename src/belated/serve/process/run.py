@@ -3,6 +3,7 @@
 import gc
 import logging
 import math
+import os
 import signal
 import socket
 import sys
@@ -86,6 +87,8 @@ class Server(uvicorn.Server):
         )
         super().__init__(config)
         self._service, self._ready = service, ready
+        self._hanging_since: float | None = None
+        self._seen = 0  # the newest entry that was applied at the last look
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -103,11 +106,26 @@ class Server(uvicorn.Server):
                     connection.check(now)
         if self._service.failed_for > LAST_WORDS:
             self._service.is_stopping = self.should_exit = True
+        self._give_up_if_hanging(time.monotonic())
         if counter % REPORT_EVERY == 0 and (new := self._refused - self._logged):
             # not each of them, because anybody could fill the disk
             log.warning("requests were refused", extra={"by_status": dict(new)})
             self._logged = self._refused.copy()
         return await super().on_tick(counter)
+
+    def _give_up_if_hanging(self, now: float) -> None:
+        """End the process at once if its writer hangs for good, because a clean stop would wait for it.
+
+        It must hang for a while that this loop has seen. A process that was suspended goes on, and so does one that
+        applies many entries.
+        """
+        if not self._service.is_hanging() or self._service.seq != self._seen:
+            self._hanging_since, self._seen = None, self._service.seq
+        elif self._hanging_since is None:
+            self._hanging_since = now
+        elif now > self._hanging_since + LAST_WORDS:
+            log.critical("the store has not answered for very long, and the process ends")
+            os._exit(STORE_FAILED)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

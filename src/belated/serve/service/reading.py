@@ -6,9 +6,9 @@ from threading import Lock
 from typing import Final, TypeVar, final
 
 from belated.errors import StoreUnreachable
-from belated.serve.domain.refusals import STORE_SILENT, try_later
+from belated.serve.domain.refusals import STORE_BUSY, STORE_SILENT, try_later
 from belated.serve.engine.writer import Writer
-from belated.serve.store.journal import Journal
+from belated.serve.store.journal import Busy, Journal
 
 T = TypeVar("T")
 SILENCE_TIMEOUT: Final = 5.0  # seconds without a word from the database
@@ -25,7 +25,7 @@ class Reader:
         self._gave_up_at = 0.0  # when a question last failed
 
     def ask(self, question: Callable[[Journal], T]) -> T:
-        """Return the store's answer. Raises a Refusal if the store cannot be reached."""
+        """Return the store's answer. Raises a Refusal if the store cannot be reached, or somebody has locked it."""
         self._check_reachable()
         came = time.monotonic()
         if not self._lock.acquire(timeout=SILENCE_TIMEOUT):
@@ -37,6 +37,8 @@ class Reader:
         except StoreUnreachable:
             self._gave_up_at = time.monotonic()
             raise
+        except Busy:
+            raise try_later(STORE_BUSY) from None
         finally:
             self._lock.release()
 

@@ -67,6 +67,18 @@ class Measurements(NamedTuple):
     store: StoreView
 
 
+def keys_at_start(journal: Journal) -> list[Key]:
+    """Return all keys. Waits a little if somebody has locked them. Raises StoreUnreachable."""
+    end = time.monotonic() + BUSY_TIMEOUT
+    while True:
+        try:
+            return journal.keys()
+        except Busy as error:
+            if time.monotonic() > end:
+                raise StoreUnreachable(f"{error}, so the keys cannot be read. Try again.") from error
+        time.sleep(BUSY_PAUSE)
+
+
 @final
 class Service:
     """One store with its engine, its writer thread, its keys and a connection for readers.
@@ -89,7 +101,7 @@ class Service:
             Rates("rate of a key", "--rate"),
             Rates("rate of the experiment", "--experiment-rate"),
         )
-        self._gate = Gate(engine.journal.keys(), internal_keys, engine.now)
+        self._gate = Gate(keys_at_start(engine.journal), internal_keys, engine.now)
         self.refused, self._next_note = Refused(), time.monotonic() + NOTE_EVERY
         self._writer = Writer(engine, self._learn_keys, capacity=capacity, make_snapshot=make_snapshot)
         self._reader = Reader(engine.journal, self._writer)
@@ -177,8 +189,9 @@ class Service:
                 self._note(self._engine.journal)
             except (HistoryLost, StoreUnreachable):
                 raise
-            except (Busy, StoreError) as error:  # try again in a minute, because no decision needs this
-                log.error("the audit trail cannot be written now", extra={"error": str(error)})
+            except Exception as error:  # noqa: BLE001  # try again in a minute, because no decision needs this
+                reason = f"{type(error).__name__}: {error}"
+                log.error("the audit trail cannot be written now", extra={"error": reason})
 
     def _note(self, journal: Journal) -> None:
         """Write the last uses of keys and the refusals since the last time."""
@@ -186,7 +199,7 @@ class Service:
         if uses := self._gate.take_uses():
             try:
                 journal.note_uses(uses)
-            except (StoreError, Busy):
+            except Exception:
                 self._gate.put_back(uses)
                 raise
         self._note_refused(journal)
@@ -196,12 +209,12 @@ class Service:
         if refused := self.refused.take():
             try:
                 journal.note(refused)
-            except (StoreError, Busy):
+            except Exception:
                 self.refused.put_back(refused)
                 raise
 
     def _note_at_end(self) -> None:
-        with suppress(StoreError, Busy):  # what is missing then is less than a minute of them
+        with suppress(Exception):  # what is missing then is less than a minute of them
             self._note(self._engine.journal)
 
     async def manage(self, change: Callable[[Journal, int], T]) -> T:
@@ -210,7 +223,8 @@ class Service:
         def errand(journal: Journal) -> T:
             result = change(journal, self._engine.now())
             journal.settle()  # it may rest on a change that did not wait for its standby
-            self._gate.learn(journal.keys())
+            with suppress(Busy):  # what was changed is written, so the writer's thread learns of it soon
+                self._gate.learn(journal.keys())
             return result
 
         return await self._run(errand)
@@ -430,6 +444,10 @@ class Service:
     def is_hopeless(self) -> bool:
         """Whether only a restart of the process can help."""
         return self._writer.is_hopeless()
+
+    def is_hanging(self) -> bool:
+        """Whether the store has not answered for so long that this process must be ended from outside."""
+        return self._writer.is_hanging()
 
     @property
     def failed_for(self) -> float:

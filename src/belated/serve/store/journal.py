@@ -275,8 +275,8 @@ class Journal(ABC):
         """Save a key, and with it a record. Of `replaced`, which is saved already, the scope and the end change.
 
         A store may drop keys that were revoked or have expired, but for the MOST_ENDED_KEYS that ended last.
-        This and the other methods that change keys and records may raise Busy, and `forget_requests` may. A server has
-        more to do than to wait for a lock.
+        This and the other methods that read or change keys and records may raise Busy, and `forget_requests` may. A
+        server has more to do than to wait for a lock.
         """
 
     @abstractmethod

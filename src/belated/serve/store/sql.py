@@ -189,6 +189,10 @@ class SQLJournal(Journal):
     def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         """Run a statement that reads. Raises StoreError."""
 
+    def _rows_at_once(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        """The same, but raise Busy if it would have to wait for somebody else. Only the journal is worth a wait."""
+        return self._rows(sql, values)
+
     def _entries(self, where: str, *values: Any) -> list[Entry]:
         return list(map(entry_of, self._rows(f"{ENTRY} WHERE {where}", values)))
 
@@ -227,7 +231,7 @@ class SQLJournal(Journal):
             yield sum(removed)
 
     def forget_requests(self, until: int, before: int = LATEST, now: int = LATEST) -> Iterator[int]:
-        for statements in forgetting(until, before, now, self._rows):
+        for statements in forgetting(until, before, now, self._rows_at_once):
             yield self._commit_at_once(statements)[0]
 
     def confirms(self, mark: Mark) -> bool:
@@ -251,7 +255,7 @@ class SQLJournal(Journal):
         return self._entries(f"body IS NOT NULL AND {self.page.format('')}", experiment, after, limit)
 
     def keys(self) -> list[Key]:
-        return [Key(*row) for row in self._rows(f"SELECT {KEY_COLUMNS} FROM keys ORDER BY created_at, id")]  # noqa: S608
+        return [Key(*row) for row in self._rows_at_once(f"SELECT {KEY_COLUMNS} FROM keys ORDER BY created_at, id")]  # noqa: S608
 
     def add_key(self, key: Key, replaced: Key | None = None, record: Record | None = None) -> None:
         added = adding_key(key, replaced, record)
@@ -269,9 +273,10 @@ class SQLJournal(Journal):
 
     def records(self, after: int, limit: int, experiment: str | None = None) -> list[Record]:
         if experiment is None:
-            rows = self._rows(f"{RECORDS} ORDER BY number LIMIT $2", (after, limit))
+            rows = self._rows_at_once(f"{RECORDS} ORDER BY number LIMIT $2", (after, limit))
         else:
-            rows = self._rows(f"{RECORDS} AND experiment = $2 ORDER BY number LIMIT $3", (after, experiment, limit))
+            where = f"{RECORDS} AND experiment = $2 ORDER BY number LIMIT $3"
+            rows = self._rows_at_once(where, (after, experiment, limit))
         return [Record(row[0], bool(row[1]), *row[2:]) for row in rows]
 
     def _turn(self, record: Record | None) -> list[Statement]:

@@ -6,6 +6,7 @@ import re
 import struct
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, groupby
 from typing import Any, Final, final
 
@@ -250,6 +251,7 @@ class PostgresJournal(SQLJournal):
         self._newest: Entry | None = None  # the newest entry read or written
         self._room = Room()
         self._is_warned = False  # of full_page_writes
+        self._saved = self._bytes = 0  # at the last look, the newest snapshot and the size of the store
         self._may_have_standby = True  # whether commits may wait for a standby
         with self._link.using("opened"):
             pass
@@ -257,6 +259,19 @@ class PostgresJournal(SQLJournal):
     def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         with self._link.using("read") as connection:
             return _all(connection, sql, values)
+
+    def _rows_at_once(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Raises Busy in a server. A command may wait."""
+        if self._link.silence_timeout is None:
+            return self._rows(sql, values)
+        with self._link.using("read") as connection:
+            try:
+                with connection.pipeline(), connection.transaction():
+                    connection.execute(f"SET LOCAL lock_timeout = {partitions.LOCK_WAIT}".encode())
+                    cursor = connection.execute(sql.encode(), values, binary=True)
+                return cursor.fetchall()
+            except errors.LockNotAvailable as error:
+                raise Busy(f"an open transaction has locked a table of the store {self._link.name}") from error
 
     def append(self, entries: Sequence[Entry], mark: Mark = NO_MARK) -> list[int]:
         if self._link.readonly:
@@ -391,7 +406,9 @@ class PostgresJournal(SQLJournal):
         return loaded(self._rows)
 
     def snapshot_seq(self) -> int:
-        return int(self._rows(NEWEST_SAVED)[0][0])
+        with suppress(Busy):  # then what it was at the last look
+            self._saved = int(self._rows_at_once(NEWEST_SAVED)[0][0])
+        return self._saved
 
     def claim_snapshots(self) -> bool:
         [(is_claimed,)] = self._rows("SELECT pg_try_advisory_lock($1)", (SNAPSHOT_LOCK,))
@@ -480,7 +497,9 @@ class PostgresJournal(SQLJournal):
         return removal.remove(self._link, what)
 
     def size(self) -> int:
-        return int(self._rows(BYTES)[0][0])
+        with suppress(Busy):  # then what it was at the last look
+            self._bytes = int(self._rows_at_once(BYTES)[0][0])
+        return self._bytes
 
     def require_durability(self) -> None:
         names = ("fsync", "full_page_writes", "synchronous_standby_names")

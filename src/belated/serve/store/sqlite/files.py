@@ -5,10 +5,13 @@ when the process ends.
 """
 
 import os
+import stat
 from pathlib import Path
 from typing import Final, final
 
 import apsw
+
+from belated.errors import StoreError
 
 SUFFIXES: Final = ("-wal", "-shm")  # a commit is in the first or in the store. Processes lock each other by the second
 LOG_HEADER: Final = 32  # bytes. This and the next are of SQLite's file format
@@ -80,6 +83,19 @@ def _look(path: str) -> os.stat_result | None:
 def real(path: Path) -> Path:
     """Return the file behind symbolic links. SQLite puts the log beside that one."""
     return Path(os.path.realpath(path))
+
+
+def check_only_name(path: Path) -> None:
+    """Raise StoreError if the file has another name. SQLite names the log and its locks after the name.
+
+    So processes that use different names do not notice each other, and each writes over what the others have written.
+    """
+    found = _look(str(path))
+    if found is not None and stat.S_ISREG(found.st_mode) and found.st_nlink > 1:
+        raise StoreError(
+            f"the store {path} has another name, because somebody has made a hard link. Entries would be lost if "
+            "both names are used. Remove the other one, or give it a copy that `belated copy` makes."
+        )
 
 
 def is_log_without_store(path: Path) -> bool:

@@ -41,7 +41,7 @@ from belated.serve.store.sql import (
     held,
     is_held,
 )
-from belated.serve.store.sqlite.files import StoreFiles, is_log_without_store, real
+from belated.serve.store.sqlite.files import StoreFiles, check_only_name, is_log_without_store, real
 from belated.serve.store.sqlite.schema import (
     SCHEMA_VERSION,
     be_patient,
@@ -109,6 +109,8 @@ class SQLiteJournal(SQLJournal):
             )
         if not may_create and (not self._file.exists() or self._file.stat().st_size == 0):
             raise StoreError(f"the store {self.path} is missing or empty, and must not be begun anew. Put it back.")
+        if vfs is None and not readonly:
+            check_only_name(self._file)
         with self._explained("opened"):
             self._db = connect(self._file, readonly=readonly, vfs=vfs, may_create=may_create)
             try:

@@ -12,7 +12,7 @@ import apsw
 
 from belated.errors import StoreError
 from belated.serve.store.sql import CREATED, INDEXES, ONE_ALIAS, ONE_EVENT, READING_INDEXES
-from belated.serve.store.sqlite.files import real
+from belated.serve.store.sqlite.files import check_only_name, real
 from belated.serve.store.trail import AUDIT
 
 APPLICATION: Final = 0x42656C61  # "Bela" marks the file as ours
@@ -184,6 +184,7 @@ def _add_indexes(db: apsw.Connection) -> Iterator[str]:
 
 def migrate(path: Path) -> Iterator[str]:
     """Update the file to this release, each step in a transaction. Yields a line for each step."""
+    check_only_name(real(path))
     try:
         db = connect(real(path))
         try:
