@@ -167,8 +167,9 @@ def tag_of(service: Service, names: Sequence[str], subject: str) -> str:
     """Return an entity tag for the decisions of a subject. It costs no look at the store.
 
     A decision stays until its experiment is changed, and every change has a revision, or until some are archived or
-    erased. The tag is given only with the decisions. It is computed before them, so a change meanwhile makes it old.
+    erased. That takes a while, so for an hour after it no tag lives for long. The tag is given only with the decisions.
+    It is computed before them, so a change meanwhile makes it old.
     """
     revisions = [service.revision(name) for name in names]
-    text = msgspec.json.encode([subject, names, revisions, service.removed_until])
+    text = msgspec.json.encode([subject, names, revisions, service.removal_mark()])
     return f'"{hashlib.sha256(text).hexdigest()[:32]}"'

@@ -327,10 +327,13 @@ class Service:
         """Whether this server has read of an experiment of this name."""
         return name in self._engine.fold.by_name  # without the lock, for which the event loop would have to wait
 
-    @property
-    def removed_until(self) -> int:
-        """The entry up to which decisions may have been archived or erased. 0 if none were."""
-        return self._engine.removed.until
+    def removal_mark(self) -> tuple[int, int]:
+        """Return a value that changes when decisions may have been archived or erased, and for a while after it.
+
+        They leave the store one after the other, and no entry says when.
+        """
+        removed = self._engine.removed
+        return removed.until, looks(removed, self._engine.now())
 
     def revision(self, name: str) -> tuple[int, int, bool] | None:
         """Return what changes whenever an experiment does. None if this server does not know the name."""
@@ -442,7 +445,7 @@ class Service:
 
         It also changes for a while after entries were allowed to go.
         """
-        looked = looks(self._engine.removed, self._engine.now())
+        _, looked = self.removal_mark()
         return self.seq, self.failure, self._writer.health.lag_entries, looked
 
     def store_view(self) -> StoreView:
