@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, TypeVar, final
 
@@ -306,20 +307,20 @@ class Service:
 
     async def create(self, settings: Settings, by: str = "") -> bool:
         """Create an experiment. Returns False if there is one with the same settings. `by` is the key of the caller."""
-        _, is_new = await self._writer.submit(Create(settings, by))
+        _, is_new = await self._writer.submit(Create(settings, by, copy_context()))
         return bool(is_new)
 
     async def change_arms(self, name: str, change: ArmChange, by: str = "") -> None:
         """Add and retire arms."""
-        await self._writer.submit(ChangeArms(name, change, by))
+        await self._writer.submit(ChangeArms(name, change, by, copy_context()))
 
     async def close_experiment(self, name: str, by: str = "") -> None:
         """Close an experiment: it makes no more decisions but still takes reports."""
-        await self._writer.submit(Close(name, by))
+        await self._writer.submit(Close(name, by, copy_context()))
 
     async def operate(self, name: str, operation: Operation, by: str = "") -> None:
         """Pause, resume, freeze, unfreeze, end or edit an experiment."""
-        await self._writer.submit(Operate(name, operation, by))
+        await self._writer.submit(Operate(name, operation, by, copy_context()))
 
     # -- experiments ---------------------------------------------------------------------------------------------------
 
