@@ -138,6 +138,15 @@ def test_the_trail_says_which_key_was_rotated_and_revoked(tmp_path: Path) -> Non
         found = [one["what"] for one in await trail(admin)][2:]
         changes = [f"POST /v1/keys/{old}/rotate, new key {new}", f"POST /v1/keys/{old}/revoke"]
         assert found == [*changes, "POST /v1/keys/{key_id}/revoke"], "a refusal has no name that a caller chose"
+        await admin.post("/v1/experiments", LAYOUT)
+        mine = {"scopes": ["admin"], "experiment": "layout"}
+        own = (await admin.post("/v1/keys", mine)).json()
+        await admin.post(f"/v1/keys/{own['id']}/rotate", {})
+        await admin.post(f"/v1/keys/{own['id']}/revoke", {})
+        seen = await trail(admin.having((await admin.post("/v1/keys", mine)).json()["key"]))
+        assert [one["what"].split("/")[-1].split(",")[0] for one in seen] == [
+            *("experiments", "keys", "rotate", "revoke", "keys")
+        ], "also whose key of this experiment was replaced"
 
     visit(opened(tmp_path), work)
 

@@ -63,7 +63,11 @@ def said_of(type_: Any, body: Any) -> str | None:
             "values.b must be a string or true or false or a number or an object, got [1]",
         ),
         (Settings, {**GOOD, "tuning": "means"}, 'tuning must be an object such as {"name":"means"}, got "means"'),
-        (Settings, {**GOOD, "tuning": "bold"}, 'tuning must be an object, got "bold"'),
+        (
+            *(Settings, {**GOOD, "tuning": "bold"}),
+            'tuning must be an object such as {"name":"means"}, where the name is one of adaptive_exp3, advanced, '
+            'exp3, means, shadow, simple, tsallis, got "bold"',
+        ),
         (Feedback, {"outcome": 1}, "unknown field outcome. Did you mean reward, or loss if lower is better?"),
         (
             *(BatchOfFeedback, {"reports": [{"decision_id": "x", "value": 1}]}),

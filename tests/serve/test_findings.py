@@ -4,9 +4,10 @@ import msgspec
 import numpy as np
 import pytest
 
+from belated.serve.domain.operating import Operation
 from belated.serve.domain.refusals import Refusal
 from belated.serve.domain.settings import ArmChange, OutcomeChoice, TuningChoice
-from belated.serve.engine.requests import Ask, ChangeArms, Close
+from belated.serve.engine.requests import Ask, ChangeArms, Close, Operate
 from belated.serve.service.descriptions import ExperimentView
 from belated.serve.service.views import view
 from tests.support.engines import NO_STORE, Driven
@@ -114,6 +115,24 @@ def test_without_a_verdict_the_leader_is_shown(driven: Driven) -> None:
     shown, verdict = document(driven).show, document(driven).verdict
     assert shown is not None
     assert (shown.name, shown.decided) == (verdict.leader, False)
+
+
+@pytest.mark.parametrize("outcome", [OutcomeChoice(0, 100), OutcomeChoice(-100, 0, "lower")])
+def test_the_leader_has_the_best_average_that_the_page_shows(driven: Driven, outcome: OutcomeChoice) -> None:
+    """Nobody reports that nothing was sold. Its wait is not over, so only sales are known."""
+    units = outcome.build()
+    driven.create(arms=("dear", "cheap"), outcome=outcome, reward_wait=86_400.0, default_outcome=units.value(1.0))
+    for turn in range(100):
+        for one in driven.decide(size=4):
+            if turn % (10 if one.arm == "dear" else 2) == 0:
+                driven.tell(one, units.value(0.5 if one.arm == "dear" else 0.6), word=units.word)
+    said = document(driven)
+    assert said.verdict.leader == "cheap"
+    best = max(said.arms, key=lambda arm: -units.loss(arm.provisional_mean or 0.0))
+    assert best.name == "cheap"
+    assert min(said.arms, key=lambda arm: units.loss(arm.mean or 0.0)).name == "dear"
+    driven.do(Operate("layout", Operation("ended")))
+    assert [one.arm for one in driven.decide()] == ["cheap"]
 
 
 def test_a_retired_option_is_not_shown_and_a_single_one_is(driven: Driven) -> None:

@@ -14,11 +14,14 @@ from typing import Any
 import httpx
 import pytest
 
+from belated.serve.engine.applied import Applied
 from belated.serve.http import request_ids
 from belated.serve.http.app import build
 from belated.serve.process import logs
+from belated.serve.service import managing
 from belated.serve.service.service import Service
 from tests.support.engines import Driven
+from tests.support.in_process import Caller, visit
 
 
 def ask(driven: Driven, path: str, **headers: str | bytes) -> httpx.Response:
@@ -72,6 +75,39 @@ def test_the_log_repeats_it(
     [line] = map(json.loads, capsys.readouterr().err.splitlines())
     assert line["request_id"] == "mine-1"
     assert "ZeroDivisionError" in line["exception"]
+
+
+def test_the_log_of_the_writer_repeats_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Changes and bugs are logged by the thread that writes, which serves many requests."""
+
+    async def work(caller: Caller) -> None:
+        await caller.post("/v1/experiments", {"name": "layout", "arms": ["a", "b"]}, **{"X-Request-ID": "made-1"})
+        await caller.post("/v1/experiments/layout/pause", **{"X-Request-ID": "made-2"})
+        await caller.post("/v1/experiments/layout/resume")
+        monkeypatch.setattr(Applied, "append", lambda *_: 1 / 0)
+        for path, id in (("decisions", "bug-1"), ("close", "bug-2")):
+            failed = await caller.post(f"/v1/experiments/layout/{path}", **{"X-Request-ID": id})
+            assert (failed.status_code, failed.json()["request_id"]) == (500, id)
+        monkeypatch.setattr(managing, "create", lambda *_: 1 / 0)
+        body = {"scopes": ["admin"]}
+        assert (await caller.post("/v1/keys", body, **{"X-Request-ID": "bug-3"})).status_code == 500
+        monkeypatch.undo()
+
+    handlers = logging.getLogger().handlers[:]
+    logs.start()
+    try:
+        visit(Service(Driven(tmp_path).engine), work)
+    finally:
+        logging.captureWarnings(capture=False)
+        logging.getLogger().handlers[:] = handlers
+    lines = list(map(json.loads, capsys.readouterr().err.splitlines()))
+    said = {line["request_id"]: line["message"] for line in lines if "request_id" in line}
+    assert (said["made-1"], said["made-2"]) == ("created", "operated")
+    assert said["bug-1"] == "this request has failed unexpectedly. A line just before says why"
+    assert said["bug-2"] == said["bug-3"] == "a request failed unexpectedly, and the others go on"
+    assert sum("ZeroDivisionError" in line.get("exception", "") for line in lines) == 3
 
 
 class Terminal(StringIO):

@@ -216,9 +216,56 @@ def test_what_all_are_shown_is_shown_to_known_subjects_too(driven: Driven, event
     assert ask(driven, BOB)[0].arm == shown
     driven.restart()
     assert ask(driven, ANN)[0].id == second.id
-    if event == "frozen":
-        driven.do(Operate("layout", Operation("unfrozen")))
-        assert ask(driven, ANN)[0].id == second.id
+
+
+def test_who_was_decided_in_a_freeze_takes_part_after_it(driven: Driven) -> None:
+    """Decisions of a freeze teach nothing. Otherwise nobody who came back meanwhile would ever teach again."""
+    first, _ = ask(driven, ANN)
+    other = next(arm for arm in "abc" if arm != first.arm)
+    driven.do(Operate("layout", Operation("frozen", first.arm)))
+    frozen, _ = ask(driven, BOB)
+    driven.do(Operate("layout", Operation("unfrozen")))
+    driven.do(Operate("layout", Operation("paused")))
+    assert ask(driven, BOB) == (frozen, True), "a pause changes nothing for those who have an option"
+    driven.do(Operate("layout", Operation("resumed")))
+    assert ask(driven, ANN) == (first, True), "who was shown the same option keeps the decision"
+    anew, is_repeated = ask(driven, BOB)
+    assert anew.id != frozen.id
+    assert anew.probability < 1
+    assert not is_repeated
+    driven.restart(snapshot=True)
+    assert ask(driven, BOB)[0].id == anew.id
+    assert driven.tell_all([report(BOB, 1)]) == ["applied"]
+    assert driven["layout"].learned == 2
+    driven.do(Operate("layout", Operation("frozen", other)))
+    assert {ask(driven, ANN)[0].arm, ask(driven, BOB)[0].arm} == {other}
+    assert verify(driven.engine.journal).problems == []
+
+
+def test_a_server_that_has_not_heard_of_a_freeze_or_its_end_decides_nobody_anew() -> None:
+    one, two = two_servers()
+    for number in range(20):
+        first, second = f"first {number}", f"second {number}"
+        two.engine.catch_up()
+        one.do(Operate("layout", Operation("frozen", "a")))
+        frozen, _ = ask(one, first)
+        two.engine.asking.expect()
+        assert ask(two, first)[0].id == frozen.id
+        two.engine.catch_up()
+        one.do(Operate("layout", Operation("unfrozen")))
+        drawn, _ = ask(one, second)
+        two.engine.asking.expect()
+        assert ask(two, second)[0].id == drawn.id
+    assert one["layout"].operations.aside.decisions == 20
+
+
+def test_a_frozen_experiment_that_was_closed_decides_nobody(driven: Driven) -> None:
+    first, _ = ask(driven, ANN)
+    driven.do(Operate("layout", Operation("frozen", first.arm)))
+    driven.close()
+    refused = driven.do(Ask("layout", subject=ANN))
+    assert isinstance(refused, Refusal)
+    assert "is closed" in refused.detail
 
 
 def test_a_key_never_serves_a_retired_option(driven: Driven) -> None:

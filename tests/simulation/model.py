@@ -118,7 +118,7 @@ class Model:
         return [self._database.entries[seq] for _, seq in places]
 
     def _check_turn(self, entry: Entry) -> None:
-        """A subject is decided anew only after its arm was retired, or if all are shown another one, and once."""
+        """A subject is decided anew only after its arm was retired, if all are or were shown one, and once."""
         before = [one for one in self._turns(entry.experiment, entry.alias) if one.seq != entry.seq]
         if before:
             newest = before[-1]
@@ -126,8 +126,9 @@ class Model:
                 entry.position == (newest.position or 0) + 1, f"decision {entry.seq} is not the next of its subject"
             )
             is_another = entry.policy in (2, 3) and entry.arm != newest.arm  # frozen, or ended with a winner
+            is_unfrozen = newest.policy == 2 and entry.policy not in (2, 3)
             require(
-                is_another or self._was_retired(newest),
+                is_another or is_unfrozen or self._was_retired(newest),
                 f"a subject was decided anew, although arm {newest.arm} takes part",
             )
 

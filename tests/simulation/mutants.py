@@ -114,7 +114,7 @@ def subjects_are_not_written() -> Iterator[Any]:
 
 @mutant
 def a_subject_is_decided_anew_without_a_reason() -> Iterator[Any]:
-    yield patch.object(Asking, "_retired", lambda _self, _experiment, made: made if made[0].alias else [])
+    yield patch.object(Asking, "_is_kept", lambda _self, _experiment, _made: False)
 
 
 @mutant

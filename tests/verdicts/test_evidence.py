@@ -279,6 +279,19 @@ def test_an_assumed_outcome_centres_and_is_no_evidence() -> None:
     assert narrow.high - narrow.low < 0.8 * (wide.high - wide.low)
 
 
+def test_silence_counts_as_what_it_is_assumed_to_be_for_the_leader() -> None:
+    """Arm 0 sells rarely and dear, arm 1 often and cheap. What did not sell is not reported."""
+    plain, assuming = Evidence.new(2), Evidence.new(2, assumed=1.0)
+    for position in range(400):
+        arm, turn = position % 2, position // 2
+        for evidence in (plain, assuming):
+            evidence.decide(position, arm, 0.5, [0.5, 0.5])
+            if turn % (10 if arm == 0 else 2) == 0:
+                evidence.report(position, arm, 0.5, 0.5 if arm == 0 else 0.6)
+    assert (plain.verdict().leader, assuming.verdict().leader) == (0, 1)
+    assert not assuming.verdict().is_decided
+
+
 def test_an_arm_without_outcomes_does_not_lead() -> None:
     """Not even if every known arm is worse than one of which nothing is known."""
     evidence = Evidence.new(3)

@@ -124,8 +124,9 @@ def revoke_key(
 ) -> None:
     """Refuse a key from now on."""
     with closing(existing(store)) as journal:
-        at = journal.now()
-        is_revoked = journal.revoke_key(id, at, note(at, f"belated keys revoke {id}"))
+        at, known = journal.now(), journal.keys()
+        experiment = next((key.experiment for key in known if key.id == id), None)
+        is_revoked = journal.revoke_key(id, at, note(at, f"belated keys revoke {id}", experiment or ""))
     if not is_revoked:
         raise InvalidInput(f"there is no key {id!r}, or it is revoked already. `belated keys list` shows all")
     console.print(f"revoked {id}. A running service refuses it within a second", highlight=False)

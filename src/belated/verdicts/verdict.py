@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from belated.verdicts.evidence import Evidence
 
 
+LITTLE = 4  # first blocks are few if they have less than one in so many decisions
+
+
 class MeanInterval(NamedTuple):
     """The mean outcome of an arm over all decisions that chose it, between low and high."""
 
@@ -93,11 +96,22 @@ def verdict(evidence: "Evidence", confidence: float) -> Verdict:
     counts = evidence.reports, n_open, evidence.decisions - evidence.counted
     if len(arms) < 2 or evidence.reports == 0:
         return Verdict(None, 0.0, level, *counts, ())
-    table = tabulate(evidence, arms)
-    place = _leader(_first(table, _settled(evidence)), _best_mean(evidence, arms))[0]
-    pairs = against_all(table, place)
-    found = _comparisons(arms, place, pairs, _best_prefix(table, place), evidence.n_arms, level)
-    return Verdict(int(arms[place]), min(one.sure for one in found), level, *counts, tuple(found))
+    table, best = tabulate(evidence, arms), _best_mean(evidence, arms)
+    first = _first(table, _settled(evidence))
+    place = _leader(first, best)[0]
+    found = _compared(table, arms, place, evidence.n_arms, level)
+    is_chance = evidence.assumed is not None and LITTLE * first.counted.sum() < table.counted.sum()
+    if is_chance and place != best and not _least_sure(found):  # silence says more than so few decisions
+        place, found = best, _compared(table, arms, best, evidence.n_arms, level)
+    return Verdict(int(arms[place]), _least_sure(found), level, *counts, tuple(found))
+
+
+def _compared(table: Table, arms: Integers, place: int, n_arms: int, level: float) -> list[Comparison]:
+    return _comparisons(arms, place, against_all(table, place), _best_prefix(table, place), n_arms, level)
+
+
+def _least_sure(found: list[Comparison]) -> float:
+    return min(one.sure for one in found)
 
 
 def _first(table: Table, n_blocks: int) -> Table:
@@ -136,9 +150,15 @@ def tabulate(evidence: "Evidence", arms: Integers) -> Table:
 
 
 def _best_mean(evidence: "Evidence", arms: Integers) -> int:
-    """The arm with the lowest mean, by its place among the active arms. One without outcomes only if all are."""
-    known = np.array(evidence.known)[arms]
-    means = (np.array(evidence.totals)[arms] + 0.5) / (known + 1)
+    """The arm with the lowest mean, by its place among the active arms. One without outcomes only if all are.
+
+    An open decision counts as the assumed loss, if there is one. Otherwise the outcomes that come first would decide.
+    """
+    known, totals, waiting = np.array(evidence.known)[arms], np.array(evidence.totals)[arms], 0.0
+    if evidence.assumed is not None:
+        waiting = _rows(evidence, "open", 0)[:, arms].sum(0)
+        totals = totals + evidence.assumed * waiting
+    means = (totals + 0.5) / (known + waiting + 1)
     return int(np.argmin(np.where(known > 0, means, 2.0)))
 
 

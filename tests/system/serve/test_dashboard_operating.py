@@ -66,6 +66,8 @@ def test_an_experiment_is_run_from_the_page_alone(page: Page, server: Server) ->
     page.get_by_test_id("freeze-name").select_option("blue")
     confirm(page, "freeze")
     expect(page.get_by_test_id("operation-words")).to_have_text("This experiment is frozen. Every decision shows blue.")
+    expect(page.get_by_test_id("favourite")).to_have_text("Every decision shows blue now.")
+    expect(page.get_by_test_id("probability-blue")).to_have_text("100%")
     frozen = decide(server, "checkout")
     assert (frozen["arm"], frozen["probability"]) == ("blue", 1)
     report(server, frozen, 1)
@@ -95,6 +97,9 @@ def test_an_experiment_is_run_from_the_page_alone(page: Page, server: Server) ->
         "This experiment has ended. Every decision shows green."
     )
     assert decide(server, "checkout")["arm"] == "green"
+    expect(page.locator("#chosen-title")).to_have_text("What is chosen now")
+    expect(page.locator("#bars-title")).to_have_text("For the next decision")
+    expect(page.get_by_test_id("probability-green")).to_have_text("100%")
     expect(page.get_by_test_id("events").locator("li")).to_have_count(7)
     page.goto(server.url)
     expect(page.get_by_test_id("state-checkout")).to_have_text("Ended")
@@ -194,6 +199,7 @@ def test_what_is_wrong_with_settings_is_told_at_the_field(page: Page, server: Se
         expect(page.locator(wrong)).to_be_focused()
         expect(page.locator(wrong)).to_have_attribute("aria-invalid", "true")
         page.locator(field).fill(before)
+        expect(told).to_have_count(0)  # what is right now is not called wrong
     page.locator("#edit-control").select_option("blue")
     page.get_by_test_id("save").click()
     expect(told).to_have_text("Say how many decisions to hold out, or let them show all options alike.")

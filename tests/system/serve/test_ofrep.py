@@ -126,6 +126,15 @@ def test_errors_have_the_codes_of_openfeature(
     assert served.get("/v1/store").json()["entries"] == before
 
 
+@pytest.mark.parametrize("flags", [{"beta": True}, "all", ["x"] * 200, None])
+def test_an_attribute_of_the_app_with_the_name_of_ours_does_no_harm(served: Served, flags: Any) -> None:
+    """A single evaluation has no use for it. Every attribute of a context is the app's own."""
+    context = {"targetingKey": "user-1", "flags": flags, "email": 7}
+    answer = served.post(f"{FLAGS}/plain", {"context": context})
+    assert (answer.status_code, answer.json()) == (200, evaluate(served, "plain"))
+    assert served.post(FLAGS, {"context": context}).status_code == 400
+
+
 def test_a_body_that_is_not_json(served: Served) -> None:
     with served.client() as http:
         for path in (f"{FLAGS}/plain", FLAGS):

@@ -32,10 +32,11 @@ function show(experiment) {
   showArchive(experiment);
   const drawing = drawnArms(experiment);
   const isClosed = experiment.closed_at !== null;
-  write(byId("chosen-title"), isClosed ? "What learning would choose" : "What is chosen now");
-  write(byId("bars-title"), isClosed ? "If it made one more decision" : "For the next decision");
+  const isSilent = isClosed && experiment.state !== "ended"; // it decides no more
+  write(byId("chosen-title"), isSilent ? "What learning would choose" : "What is chosen now");
+  write(byId("bars-title"), isSilent ? "If it made one more decision" : "For the next decision");
   writeTo("favourite", favouriteWords(learned));
-  byId("deciding").hidden = isClosed && experiment.state !== "ended";
+  byId("deciding").hidden = isSilent;
   showProbabilities(drawing);
   showHistory(drawing, experiment);
   write(byId("history-words"), chartWords(drawing, experiment));

@@ -7,8 +7,7 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 
 /** Tell the first problem at its field. `checks` has fields, whether they are wrong, and what to do. */
 export function isFine(form, checks) {
-  for (const note of form.querySelectorAll("[data-testid=field-error]")) note.remove();
-  for (const field of form.querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid");
+  forget(form);
   const found = checks.find(([, isWrong]) => isWrong);
   if (!found) return true;
   const [field, , words] = found;
@@ -17,7 +16,13 @@ export function isFine(form, checks) {
   field.setAttribute("aria-invalid", "true");
   field.setAttribute("aria-errormessage", note.id);
   field.focus();
+  form.addEventListener("input", () => forget(form), { once: true }); // it may be right now
   return false;
+}
+
+function forget(form) {
+  for (const note of form.querySelectorAll("[data-testid=field-error]")) note.remove();
+  for (const field of form.querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid");
 }
 
 export const numberIn = ({ value }) => (value.trim() === "" ? null : Number(value));

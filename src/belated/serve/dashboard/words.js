@@ -136,7 +136,7 @@ function favourite({ arms, rest }) {
 /** How often the favourite was chosen, and how likely it is chosen next. These are two facts. */
 export function favouriteWords(experiment) {
   const { decisions, closed_at: closed, state, shown } = experiment;
-  if (shown !== null) return `Every decision shows ${shortened(shown)} now. Below is what learning would choose.`;
+  if (shown !== null) return `Every decision shows ${shortened(shown)} now.`;
   if (state === "paused") return "No decisions are made now. Below is what comes after the pause.";
   const first = favourite(experiment);
   if (decisions === 0) return "";

@@ -11,6 +11,7 @@ from belated.serve.domain.entries import Entry
 from belated.serve.domain.experiment import Experiment
 from belated.serve.domain.failures import undecided
 from belated.serve.domain.messages import Decided
+from belated.serve.domain.operating import Policy
 from belated.serve.domain.quotas import Room
 from belated.serve.domain.refusals import Refusal
 from belated.serve.engine.administration import find, find_deciding
@@ -154,8 +155,7 @@ class Asking:
     def _known(self, request: Ask, earlier: Earlier) -> Answers | None:
         """Return what an earlier request with the same name got. Raises a Refusal if there can be no decision.
 
-        A subject whose arm was retired, or is not the one that all are shown, gets nothing here, so that it is decided
-        anew.
+        A subject whose decision is not what it should be shown now gets nothing here, so that it is decided anew.
         """
         experiment, name = find(self._fold, request.name), self._name(request)
         if name is not None and (made := earlier.get(name)):
@@ -181,10 +181,10 @@ class Asking:
         return Answers([self._decided(entry) for entry in earlier], replayed=True)
 
     def _is_kept(self, experiment: Experiment, made: list[Entry]) -> bool:
-        """Whether a subject keeps its decision."""
-        if experiment.operations.arm is not None:  # frozen, or ended with a winner
-            return made[0].arm == experiment.operations.arm
-        return experiment.closed_at is None and not self._retired(experiment, made)
+        """Whether a subject keeps its decision. Looks for what another server knew when it made that."""
+        if not _is_shown(experiment, made[0]):
+            self._applied.reach(made[0].seen or 0)
+        return _is_shown(experiment, made[0])
 
     def _retired(self, experiment: Experiment, made: list[Entry]) -> list[Entry]:
         """Return the decisions whose arm takes no more part. Looks for arms that another server has added."""
@@ -212,3 +212,14 @@ class Asking:
         id = ids.encode(entry.at, entry.seq, entry.nonce or 0)
         arm = experiment.arms[entry.arm or 0]
         return Decided(id, experiment, arm, entry.probability or 0.0, entry.round or 0, entry.at)
+
+
+def _is_shown(experiment: Experiment, decision: Entry) -> bool:
+    """Whether the decision of a subject is still what it is shown."""
+    operations = experiment.operations
+    if experiment.closed_at is not None and operations.state != "ended":
+        return False
+    if operations.arm is not None:  # frozen, or ended with a winner
+        return decision.arm == operations.arm
+    is_unfrozen = decision.policy == Policy.FROZEN and operations.state != "paused"  # it teaches nothing
+    return not is_unfrozen and experiment.has_arm(decision.arm or 0)

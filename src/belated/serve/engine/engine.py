@@ -99,7 +99,7 @@ class Engine:
             else:
                 self._process_hot(requests, hot, results)
                 hot = []
-                results[index] = guarded(self._administer, request)
+                results[index] = request.context.copy().run(guarded, self._administer, request)
         self._process_hot(requests, hot, results)
         return results
 

@@ -3,6 +3,8 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from contextvars import Context, copy_context
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Final, final
 
@@ -21,12 +23,12 @@ class Errands:
     """A queue of errands. The event loop hands them in, and the writer's thread runs them."""
 
     def __init__(self) -> None:
-        self._waiting: SimpleQueue[tuple[Callable[[Journal], Any], asyncio.Future[Any]]] = SimpleQueue()
+        self._waiting: SimpleQueue[tuple[Callable[[Journal], Any], Context, asyncio.Future[Any]]] = SimpleQueue()
 
     def submit(self, errand: Callable[[Journal], Any]) -> asyncio.Future[Any]:
         """Hand in an errand. The future gets its result, or what it raised."""
         future = asyncio.get_running_loop().create_future()
-        self._waiting.put((errand, future))
+        self._waiting.put((errand, copy_context(), future))  # so that the log names the request
         return future
 
     def run(
@@ -35,11 +37,12 @@ class Errands:
         """Run all errands. `guarded` runs one, and `refusal` is why one was not run or has failed."""
         while True:
             try:
-                errand, future = self._waiting.get_nowait()
+                errand, context, future = self._waiting.get_nowait()
             except Empty:
                 return
             results: list[Any] = []
-            guarded(lambda errand=errand, results=results: results.append(outcome(errand, journal)))  # type: ignore[misc]
+            run = partial(context.run, outcome, errand, journal)
+            guarded(lambda run=run, results=results: results.append(run()))  # type: ignore[misc]
             _answer(future, results[0] if results else refusal())
 
 

@@ -1,5 +1,6 @@
 """What the engine is asked to do and what it answers, as plain data."""
 
+from contextvars import Context
 from typing import NamedTuple, final
 
 import msgspec
@@ -23,6 +24,7 @@ class Create(msgspec.Struct):
 
     settings: Settings
     by: str = ""  # the key of the caller, if it has one
+    context: Context = msgspec.field(default_factory=Context)  # of the caller, so that the log names its request
 
 
 class ChangeArms(msgspec.Struct):
@@ -31,6 +33,7 @@ class ChangeArms(msgspec.Struct):
     name: str
     change: ArmChange
     by: str = ""
+    context: Context = msgspec.field(default_factory=Context)
 
 
 class Close(msgspec.Struct):
@@ -38,6 +41,7 @@ class Close(msgspec.Struct):
 
     name: str
     by: str = ""
+    context: Context = msgspec.field(default_factory=Context)
 
 
 class Operate(msgspec.Struct):
@@ -49,6 +53,7 @@ class Operate(msgspec.Struct):
     name: str
     operation: Operation
     by: str = ""
+    context: Context = msgspec.field(default_factory=Context)
 
 
 class Ask(msgspec.Struct):

@@ -122,6 +122,8 @@ class Writer:
             self._loop.call_soon(self._wait_for_more, 0, MOST_TURNS)
         result = await waiting.future
         if isinstance(result, Refusal):
+            if result.kind == "internal" and isinstance(request, Ask | Tell):  # the thread does not know its caller
+                log.error("this request has failed unexpectedly. A line just before says why")
             raise result
         return result
 

@@ -125,9 +125,13 @@ def described(type_: inspect.Type, value: Any) -> str:
 def example(type_: inspect.Type, value: Any) -> str:
     """How to write an object, such as a tuning, if somebody has sent only its name."""
     fields = type_.fields if isinstance(type_, inspect.StructType) else ()
-    kinds = (bare(field.type) for field in fields if field.encode_name == "name")
-    is_name = any(isinstance(kind, inspect.LiteralType) and value in kind.values for kind in kinds)
-    return f' such as {{"name":"{value}"}}' if is_name else ""
+    for field in fields if isinstance(value, str) else ():
+        kind = bare(field.type)
+        if field.encode_name == "name" and isinstance(kind, inspect.LiteralType):
+            if value in kind.values:
+                return f' such as {{"name":"{value}"}}'
+            return f' such as {{"name":"{field.default}"}}, where the name is one of {", ".join(map(str, kind.values))}'
+    return ""
 
 
 def alternatives(types: Iterable[inspect.Type]) -> list[inspect.Type]:

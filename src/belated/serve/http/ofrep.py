@@ -6,7 +6,7 @@ An evaluation is a decision. It is on disk when it is answered, and the same sub
 import asyncio
 import hashlib
 from collections.abc import Sequence
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -38,6 +38,11 @@ class Context(msgspec.Struct):
     targeting_key: Annotated[str, Meta(description="The subject, such as a user or session.")] | UnsetType = (
         msgspec.field(default=UNSET, name="targetingKey")
     )
+
+
+class BulkContext(Context):
+    """Whom decisions are for, and of which experiments."""
+
     flags: (
         Annotated[list[str], Meta(max_length=MOST_FLAGS, description="The experiments that the bulk form decides.")]
         | UnsetType
@@ -48,6 +53,12 @@ class EvaluationRequest(msgspec.Struct):
     """What an OpenFeature provider sends."""
 
     context: Context | UnsetType = UNSET
+
+
+class BulkEvaluationRequest(msgspec.Struct):
+    """What an OpenFeature provider sends that evaluates all flags at once."""
+
+    context: BulkContext | UnsetType = UNSET
 
 
 class Metadata(msgspec.Struct):
@@ -98,12 +109,16 @@ class EvaluationsFailure(msgspec.Struct, rename="camel"):
 
 
 REQUEST: Final = msgspec.json.Decoder(EvaluationRequest)
+BULK_REQUEST: Final = msgspec.json.Decoder(BulkEvaluationRequest)
+C = TypeVar("C", bound=Context)
+R = TypeVar("R", EvaluationRequest, BulkEvaluationRequest)
 
 
 async def evaluate(call: Call) -> Answer:
     """Evaluate one flag. The same targeting key gets the same decision, which is on disk when it is answered."""
     name = call.name
-    context = await read(call)
+    asked = await read(call, REQUEST)
+    context = asked if isinstance(asked, EvaluationsFailure) else with_subject(asked.context)
     if isinstance(context, EvaluationsFailure):
         return Answer(400, EvaluationFailure(name, context.error_code, context.error_details))
     call.service.spend(call.grant, 1, name)
@@ -115,7 +130,8 @@ async def evaluate(call: Call) -> Answer:
 
 async def evaluate_all(call: Call) -> Answer:
     """Evaluate the flags that the context names, once for all. If nothing has changed, the answer is 304."""
-    context = await read(call)
+    asked = await read(call, BULK_REQUEST)
+    context = asked if isinstance(asked, EvaluationsFailure) else with_subject(asked.context)
     if isinstance(context, EvaluationsFailure):
         return Answer(400, context)
     if context.flags is UNSET and call.grant.experiment is None:
@@ -132,16 +148,20 @@ async def evaluate_all(call: Call) -> Answer:
     return Answer(200, Evaluations(flags), {"ETag": tag})
 
 
-async def read(call: Call) -> Context | EvaluationsFailure:
-    """Read a context with a targeting key, or say what is wrong with it."""
+async def read(call: Call, decode: "msgspec.json.Decoder[R]") -> R | EvaluationsFailure:
+    """Read a request, or say what is wrong with it."""
     try:
-        context = (await call.read(REQUEST)).context
+        return await call.read(decode)
     except HTTPProblem as problem:
         if problem.status not in (400, 415):
             raise
         return EvaluationsFailure("PARSE_ERROR", problem.detail)
     except Refusal as refusal:
         return EvaluationsFailure("INVALID_CONTEXT", refusal.detail)
+
+
+def with_subject(context: C | UnsetType) -> C | EvaluationsFailure:
+    """Return a context that has a targeting key, or say that it has none."""
     if context is UNSET or not context.targeting_key:
         return EvaluationsFailure("TARGETING_KEY_MISSING", NO_SUBJECT)
     return context
@@ -167,8 +187,9 @@ def tag_of(service: Service, names: Sequence[str], subject: str) -> str:
     """Return an entity tag for the decisions of a subject. It costs no look at the store.
 
     A decision stays until its experiment is changed, and every change has a revision, or until some are archived or
-    erased. The tag is given only with the decisions. It is computed before them, so a change meanwhile makes it old.
+    erased. That takes a while, so for an hour after it no tag lives for long. The tag is given only with the decisions.
+    It is computed before them, so a change meanwhile makes it old.
     """
     revisions = [service.revision(name) for name in names]
-    text = msgspec.json.encode([subject, names, revisions, service.removed_until])
+    text = msgspec.json.encode([subject, names, revisions, service.removal_mark()])
     return f'"{hashlib.sha256(text).hexdigest()[:32]}"'

@@ -126,7 +126,7 @@ ROUTES: Final = (  # the busiest first, because they are tried in order
     ),
     Route(
         *("POST", FLAGS, ofrep.evaluate_all, "decide", "Evaluate flags of OpenFeature for an app"),
-        {200: ofrep.Evaluations, 304: None}, ofrep.EvaluationRequest, EVALUATE_ALL, COUNTED,
+        {200: ofrep.Evaluations, 304: None}, ofrep.BulkEvaluationRequest, EVALUATE_ALL, COUNTED,
         fails={400: ofrep.EvaluationsFailure},
     ),
     Route("GET", "/healthz", healthy, None, "Check that the process runs", {200: d.Health}, problems=(503,)),

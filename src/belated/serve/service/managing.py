@@ -53,7 +53,13 @@ def create(journal: Journal, wish: KeyWish, now: int, record: Record | None = No
 
 def naming(record: Record | None, made: Key) -> Record | None:
     """Return a record that also says which key was made."""
+    record = about(record, made)
     return None if record is None else record._replace(what=f"{record.what}, new key {made.id}")
+
+
+def about(record: Record | None, key: Key) -> Record | None:
+    """Return a record that is about the experiment of a key, if it is for one."""
+    return None if record is None else record._replace(experiment=key.experiment or "")
 
 
 def create_first(journal: Journal, wish: KeyWish, now: int, record: Record | None = None) -> MadeKey:
@@ -88,8 +94,7 @@ def rotate(
 
 def revoke(journal: Journal, id: str, now: int, record: Record | None = None) -> Key:
     """Revoke a key. Repeating it changes nothing. Raises a Refusal."""
-    find(journal, id)
-    journal.revoke_key(id, now, record)
+    journal.revoke_key(id, now, about(record, find(journal, id)))
     return find(journal, id)
 
 

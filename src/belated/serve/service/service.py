@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, TypeVar, final
 
@@ -320,20 +321,20 @@ class Service:
 
     async def create(self, settings: Settings, by: str = "") -> bool:
         """Create an experiment. Returns False if there is one with the same settings. `by` is the key of the caller."""
-        _, is_new = await self._writer.submit(Create(settings, by))
+        _, is_new = await self._writer.submit(Create(settings, by, copy_context()))
         return bool(is_new)
 
     async def change_arms(self, name: str, change: ArmChange, by: str = "") -> None:
         """Add and retire arms."""
-        await self._writer.submit(ChangeArms(name, change, by))
+        await self._writer.submit(ChangeArms(name, change, by, copy_context()))
 
     async def close_experiment(self, name: str, by: str = "") -> None:
         """Close an experiment: it makes no more decisions but still takes reports."""
-        await self._writer.submit(Close(name, by))
+        await self._writer.submit(Close(name, by, copy_context()))
 
     async def operate(self, name: str, operation: Operation, by: str = "") -> None:
         """Pause, resume, freeze, unfreeze, end or edit an experiment."""
-        await self._writer.submit(Operate(name, operation, by))
+        await self._writer.submit(Operate(name, operation, by, copy_context()))
 
     # -- experiments ---------------------------------------------------------------------------------------------------
 
@@ -341,10 +342,13 @@ class Service:
         """Whether this server has read of an experiment of this name."""
         return name in self._engine.fold.by_name  # without the lock, for which the event loop would have to wait
 
-    @property
-    def removed_until(self) -> int:
-        """The entry up to which decisions may have been archived or erased. 0 if none were."""
-        return self._engine.removed.until
+    def removal_mark(self) -> tuple[int, int]:
+        """Return a value that changes when decisions may have been archived or erased, and for a while after it.
+
+        They leave the store one after the other, and no entry says when.
+        """
+        removed = self._engine.removed
+        return removed.until, looks(removed, self._engine.now())
 
     def revision(self, name: str) -> tuple[int, int, bool] | None:
         """Return what changes whenever an experiment does. None if this server does not know the name."""
@@ -460,7 +464,7 @@ class Service:
 
         It also changes for a while after entries were allowed to go.
         """
-        looked = looks(self._engine.removed, self._engine.now())
+        _, looked = self.removal_mark()
         return self.seq, self.failure, self._writer.health.lag_entries, looked
 
     def store_view(self) -> StoreView:
