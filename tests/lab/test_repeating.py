@@ -1,5 +1,7 @@
 """A learner whose game depends on more than its seed is noticed."""
 
+import threading
+import time
 import warnings
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -88,6 +90,32 @@ def test_a_learner_that_is_not_made_anew_is_noticed(world: str, workers: int) ->
             curves = lab.play(player, problem_of(world), 3, workers=workers)
         assert [one.filename for one in told] == [__file__]
         assert not curves.is_repeatable
+
+
+def test_a_game_beside_the_first_one_hides_nothing() -> None:
+    """The second game would begin with what the first one has learned, and play the same when it is repeated."""
+    is_taught, is_over = threading.Event(), threading.Event()
+    base: Any = remembering()
+
+    class Waiting(base):  # type: ignore[misc]
+        def __init__(self, n_arms: int, *, seed: int) -> None:
+            super().__init__(n_arms, seed=seed)
+            self.seed = seed
+
+        def ask(self) -> Decision:
+            if self.seed == 0 and self.t == 100:
+                is_taught.set()
+                is_over.wait(0.5)
+                time.sleep(0.2)  # until the second game has been repeated
+            if self.seed == 1 and self.t == 0:
+                is_taught.wait(1)
+            if self.seed == 1 and self.t == 499:
+                is_over.set()
+            decision: Decision = super().ask()
+            return decision
+
+    with pytest.warns(RepeatWarning, match=f"^Waiting: {SAYS}"):
+        lab.play(Waiting, problem_of("fixed"), 2, workers=2)
 
 
 def delayed(n_arms: int, seed: int) -> Any:

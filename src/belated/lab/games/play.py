@@ -4,6 +4,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from functools import cache
 from itertools import tee
 from typing import Any
@@ -113,15 +114,16 @@ def play_game(
     blocks = repeating.kept(blocks, opening) if is_checked else blocks
     if isinstance(problem.losses, Deterministic) and problem.is_fixed:  # its losses are their own means
         blocks, means = tee(blocks)
-    played = follow(game, watch(blocks), means, problem.n_arms, at)
-    seconds = time.thread_time() - started
+    with repeating.first_alone(algorithm) if is_checked else nullcontext():
+        played = follow(game, watch(blocks), means, problem.n_arms, at)
+        seconds = time.thread_time() - started
+        if is_checked:
+            is_same = repeating.is_repeatable(algorithm, game, opening, lambda: begin_again(algorithm, setting))
+            played = played._replace(is_repeatable=is_same)
     if isinstance(game, OwnGame | Driver | worlds.StepDriver):
         played = played._replace(evidence=game.log_evidence)
     if isinstance(game, Driver):
         played = played._replace(saw_all=game.guarded.feedback == "vector")
-    if is_checked:
-        is_same = repeating.is_repeatable(algorithm, game, opening, lambda: begin_again(algorithm, setting))
-        played = played._replace(is_repeatable=is_same)
     return (played, seconds), setting
 
 

@@ -2,11 +2,13 @@
 
 After its first game, a new learner with the same seed plays the first rounds once more. If it plays other arms, it
 draws numbers that the seed does not fix, or it remembers something from another game. In the second case its regret is
-wrong. One game tells it, so the others are not played again.
+wrong. One game tells it, so the others are not played again. It plays alone. A learner that remembers would know from
+a game beside it what to play, and would play that both times.
 """
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -19,6 +21,7 @@ from belated.lab.algorithms.players import Given
 ROUNDS = 200  # that are played once more
 _lock = threading.Lock()
 _known: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()  # whether the games of a player are repeatable
+_turns: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # a lock for each player, which its first game holds
 
 
 def is_of_your_own(algorithm: Algorithm) -> bool:
@@ -36,6 +39,23 @@ def kept(blocks: Iterator[Floats], opening: list[Floats]) -> Iterator[Floats]:
         if missing > 0:
             opening.append(block[:missing].copy())
             missing -= len(opening[-1])
+
+
+@contextmanager
+def first_alone(algorithm: Algorithm) -> Iterator[None]:
+    """Play a game. If it is the first one of its player, others wait until it has told whether it is repeatable."""
+    player = algorithm.player
+    with ExitStack() as stack:
+        try:
+            with _lock:
+                turn = _turns.setdefault(player, threading.RLock())
+        except TypeError:  # a player that cannot be a key
+            yield
+            return
+        stack.enter_context(turn)
+        if player in _known:
+            stack.close()
+        yield
 
 
 def is_repeatable(algorithm: Algorithm, game: Game, opening: list[Floats], again: Callable[[], Game]) -> bool:
