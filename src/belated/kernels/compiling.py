@@ -34,7 +34,7 @@ Records = Any  # a structured array; NumPy's types say nothing about its fields
 VARIABLE: Final = "BELATED_KERNELS"
 TIERS: Final = ("auto", "compiled", "interpreted")
 LARGE: Final = 100_000  # numbers in an array, for which waiting for the compiler is faster than Python
-COMPILING: Final = "compiling the kernels (once on a machine)"
+COMPILING: Final = "compiling the kernels (once for an installation)"
 
 _background = Background()
 _making = RLock()

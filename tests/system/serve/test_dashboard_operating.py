@@ -67,6 +67,8 @@ def test_an_experiment_is_run_from_the_page_alone(page: Page, server: Server) ->
     confirm(page, "freeze")
     expect(page.get_by_test_id("operation-words")).to_have_text("This experiment is frozen. Every decision shows blue.")
     expect(page.get_by_test_id("favourite")).to_have_text("Every decision shows blue now.")
+    expect(page.get_by_test_id("about")).not_to_contain_text("Every option is shown")
+    expect(page.get_by_test_id("gain-groups")).to_contain_text("20% of them were held out.")
     expect(page.get_by_test_id("probability-blue")).to_have_text("100%")
     frozen = decide(server, "checkout")
     assert (frozen["arm"], frozen["probability"]) == ("blue", 1)
@@ -76,6 +78,7 @@ def test_an_experiment_is_run_from_the_page_alone(page: Page, server: Server) ->
     )
     confirm(page, "unfreeze")
     expect(page.get_by_test_id("state")).to_have_text("Running")
+    expect(page.get_by_test_id("about")).to_contain_text("Every option is shown in at least 10% of the decisions.")
 
     page.locator("#edit-floor").fill("5")
     page.locator("#edit-wait").fill("2")

@@ -53,7 +53,7 @@ STOCHASTIC = (
     ),
     Algorithm(
         "successive-elimination",
-        "all arms in turn, and those that are worse for certain drop out",
+        "all arms in turn, without those that are known to be worse",
         LSKM21,
         "stochastic losses, n",
         "derived",

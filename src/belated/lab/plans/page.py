@@ -12,7 +12,7 @@ from belated.reports.charts import Columns
 
 FOUND_LATE: Final = (
     "Games were looked at after every 2% more decisions, and to stop and wait was tried after every 5%. So the numbers "
-    "are too large by up to as much. They have errors of chance too, which more --games make smaller."
+    "are too large by up to that much. There is random error too, which more --games make smaller."
 )
 
 

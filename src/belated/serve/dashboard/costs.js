@@ -49,5 +49,5 @@ function limitWords(limit, most, decisions, outcome, meaning) {
 }
 
 function nothing(most) {
-  return `At most ${total(most)} could be lost at all, so this number says nothing.`;
+  return `At most ${total(most)} could be lost at all, and this number is not below that.`;
 }

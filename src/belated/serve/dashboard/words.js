@@ -118,8 +118,9 @@ const STATES = { running: "Running", paused: "Paused", frozen: "Frozen", ended: 
 
 export const stateWord = (state) => STATES[state] ?? state;
 
-/** What is mixed into the probabilities, in a few sentences. */
-export function mixWords({ floor, holdout }) {
+/** What is mixed into the probabilities, in a few sentences. Nothing if every decision shows one option. */
+export function mixWords({ floor, holdout, shown }) {
+  if (shown !== null) return "";
   const parts = [];
   if (floor) parts.push(`Every option is shown in at least ${percent(floor)} of the decisions.`);
   if (holdout) parts.push(`${percent(holdout.share)} of the decisions are held out.`);

@@ -153,7 +153,7 @@ def compile_soon() -> None:
 def log_compiling() -> None:
     """Say why decisions take longer than usual."""
     if kernels.is_compiling():
-        log.warning("compiling the kernels, which happens once on a machine. Until then decisions take longer")
+        log.warning("compiling the kernels, which happens once for an installation. Until then decisions take longer")
 
 
 class Plan(NamedTuple):
