@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT = 10  # seconds for a scheduler to answer. A starting one may need a few
 ATTEMPTS = 5  # how often Dask may blame a task for more than `allowed-failures` dead workers
+SMALL = 100_000  # bytes of a problem that goes with each game
 
 
 def connect(address: str, workers: int) -> "Client":
@@ -127,7 +128,7 @@ def _play_all(client: "Client", games: Games, problems: Problems, finish: Finish
                 raise outcome
             if outcome.task == future.key:
                 _blame(blamed, f"{game.algorithm}, seed {game.seed}", outcome)
-            elif outcome.task == data[game.comparison].key:
+            elif outcome.task == getattr(data[game.comparison], "key", None):
                 _blame(blamed, "the problem", outcome)
                 data[game.comparison] = _send(client, problems[game.comparison])
             again = _submit(client, {game: games[game]}, data)
@@ -138,13 +139,17 @@ def _play_all(client: "Client", games: Games, problems: Problems, finish: Finish
             client.cancel(list(waiting))
 
 
-def _send(client: "Client", problem: Problem) -> "Future":
-    """Send the problem, with its files, as the result of a task.
+def _send(client: "Client", problem: Problem) -> "Future | Problem":
+    """Send the problem, with its files. A small one goes with each game, a large one is the result of a task.
 
-    If all workers that hold it die, Dask runs the task again. Scattered data would be lost.
+    If all workers that hold it die, Dask runs the task again. Scattered data would be lost. But a worker that gets it
+    from another one, which dies meanwhile, may wait without an end. So this is for large problems only.
     """
     from dask import config  # noqa: PLC0415
+    from distributed.protocol import pickle  # noqa: PLC0415
 
+    if len(pickle.dumps(problem)) <= SMALL:
+        return problem
     with config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):  # the problem may be large
         return client.submit(_same, problem, pure=False)
 
@@ -153,7 +158,7 @@ def _same(problem: Problem) -> Problem:
     return problem
 
 
-def _submit(client: "Client", games: Games, data: "Mapping[int, Future]") -> "dict[Future, Game]":
+def _submit(client: "Client", games: Games, data: "Mapping[int, Future | Problem]") -> "dict[Future, Game]":
     """Submit a task for each game."""
     different = {game[:2]: algorithm for game, algorithm in games.items()}
     players = {(number, name): _packed(name, algorithm) for (number, name), algorithm in different.items()}
